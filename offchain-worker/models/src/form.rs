@@ -3,7 +3,9 @@
 use surety_model_trace::{Layout, TaskFacts};
 use surety_types::{
     input::{ITEM_WORDS, SETTINGS_WORDS, WORD_BYTES},
-    model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Pooling, Smoothed, SpecialIds},
+    model::{
+        self, Architecture, ExactForm, ModelFamily, ModelManifest, Opset, Pooling, Smoothed, SpecialIds,
+    },
 };
 
 use super::{
@@ -33,6 +35,7 @@ pub trait Form {
     /// Those of [`Self::architecture`].
     fn form(&self, pooling: Pooling) -> Result<ExactForm, ModelError> {
         Ok(ExactForm {
+            opset: Opset::V1,
             weight_root: weight_root(&self.parts()),
             architecture: self.architecture(pooling)?,
         })
@@ -46,6 +49,10 @@ pub trait Form {
     fn check(&self, manifest: &ModelManifest) -> Result<Architecture, ModelError> {
         same_family(manifest.family, self.family())?;
         let stated = manifest.exact.as_ref();
+        // What else an engine is to compute by, it has to be told here.
+        if let Some(ExactForm { opset, .. }) = stated {
+            let Opset::V1 = opset;
+        }
         let found = self.form(stated.map_or(Pooling::Mean, |stated| stated.architecture.pooling))?;
         if stated.map(|stated| &stated.architecture) != Some(&found.architecture) {
             return Err(ModelError::Architecture {

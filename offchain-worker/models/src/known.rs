@@ -3,8 +3,8 @@
 use surety_types::{
     ContentHash,
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling, Precision,
-        Smoothed, SpecialIds, TextForm, Tier,
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Opset, Pooling,
+        Precision, Smoothed, SpecialIds, TextForm, Tier,
     },
 };
 
@@ -118,6 +118,7 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
             weights: hash("fa64906fb737fbf412435f833dca1f76190cdb7a7f265280764c5be0b017a3fe"),
             weights_bytes: 45_911_384,
             exact: Some(ExactForm {
+                opset: Opset::V1,
                 weight_root: hash("5997f978b597fd37611c01c81d2cff2fe023ee3b8f5a7f807f9212ae9035a01f"),
                 architecture: Architecture {
                     vocabulary: 30_522,

@@ -17,8 +17,8 @@ use surety_types::{
     ContentHash, ModelId,
     limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX, SPECIAL_IDS_MAX},
     model::{
-        Architecture, ExactForm, ModelFamily, ModelManifest, Name, Operation, SpecialIds, TextForm, Tier,
-        audit_speeds,
+        Architecture, ExactForm, ModelFamily, ModelManifest, Name, Operation, Opset, SpecialIds, TextForm,
+        Tier, audit_speeds,
     },
     stake::Role,
     traits::StakeLedger,
@@ -57,6 +57,7 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         },
         config: ContentHash::repeat_byte(3),
         exact: Some(ExactForm {
+            opset: Opset::V1,
             weight_root: ContentHash::repeat_byte(4),
             architecture: Architecture::largest(family),
         }),

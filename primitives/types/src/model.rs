@@ -270,9 +270,23 @@ pub struct Architecture {
     pub pooling: Pooling,
 }
 
+/// By which arithmetic, and by which trace of it, results of an exact model are computed and judged: what
+/// `surety-exact` and `surety-model-trace` define. One that is released is never changed: what gives other
+/// numbers, or another trace, of any input is another one, for models that are registered with it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Opset {
+    /// The first.
+    #[codec(index = 1)]
+    V1,
+}
+
 /// What makes a model's answers checkable cell by cell. On the exact tier alone.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct ExactForm {
+    /// How they are computed.
+    pub opset: Opset,
     /// Merkle root over the rows of every weight tensor, so that one row can be shown to be the model's.
     pub weight_root: H256,
     /// Its dimensions.

@@ -16,12 +16,12 @@ use sp_runtime::{
     traits::{AccountIdConversion, Verify},
 };
 use surety_dispute_game::bisection::{Cell, Judgement, LeafShape, Missing, Referee, Roots, RowsShape, Shape};
-use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
+use surety_model_trace::{CellReferee, Layout, LayoutError, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
     ContentHash, ModelId, TaskId,
     input::Work,
-    model::{ExactForm, ModelFamily, Operation, SpecialIds, Tier},
+    model::{ExactForm, ModelFamily, Operation, Opset, SpecialIds, Tier},
     task::ResultClaim,
     traits::{DrawVerifier, SignatureVerifier, WorkReferee},
     trust::{AuditProof, ItemLeaves},
@@ -179,9 +179,9 @@ pub struct ExactContext {
 }
 
 impl ExactContext {
-    /// What a claim about the task is about.
-    fn facts(&self, units: u32, output: ContentHash) -> TaskFacts {
-        TaskFacts {
+    /// The trace of a result of so many units, by the arithmetic that the model is registered with.
+    fn layout(&self, units: u32, output: ContentHash) -> Result<Layout, LayoutError> {
+        let facts = TaskFacts {
             family: self.family,
             operation: self.work.operation,
             input: self.input,
@@ -190,6 +190,9 @@ impl ExactContext {
             stop: self.stop.clone(),
             units,
             output,
+        };
+        match self.exact.opset {
+            Opset::V1 => Layout::new(&self.exact.architecture, facts),
         }
     }
 }
@@ -233,9 +236,8 @@ impl DisputeReferee for ExactReferee {
     /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be
     /// registered.
     fn claim_referee(context: &ExactContext, claim: &ResultClaim) -> Option<ExactClaimReferee> {
-        let facts = context.facts(claim.units, claim.output);
         Some(ExactClaimReferee {
-            layout: Layout::new(&context.exact.architecture, facts).ok()?,
+            layout: context.layout(claim.units, claim.output).ok()?,
             weight_root: context.exact.weight_root,
         })
     }
@@ -290,9 +292,8 @@ impl WorkReferee for ExactReferee {
             Operation::Embed => work.units_max,
             Operation::Generate => work.units_max.min(exact.architecture.positions),
         };
-        let facts = context.facts(units, ContentHash::zero());
         // A view of a generation needs its tokens, which a provider must be made to show where it does not.
-        Layout::new(&exact.architecture, facts).is_ok() && work.can_be_shown(exact.architecture.positions)
+        context.layout(units, ContentHash::zero()).is_ok() && work.can_be_shown(exact.architecture.positions)
     }
 }
 

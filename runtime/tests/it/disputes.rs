@@ -28,8 +28,8 @@ use surety_types::{
     TaskId,
     input::{IdBounds, encode_items},
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling, Precision,
-        Smoothed, Tier,
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Opset, Pooling,
+        Precision, Smoothed, Tier,
     },
     stake::Role,
     task::{ResultClaim, TaskSpec, TaskState},
@@ -92,6 +92,7 @@ impl World {
         let manifest = ModelManifest {
             tier: Tier::Exact,
             exact: Some(ExactForm {
+                opset: Opset::V1,
                 weight_root: model.weight_root(),
                 architecture: architecture.clone(),
             }),

@@ -101,6 +101,33 @@ fn the_leaves_of_the_fast_engine_are_those_of_the_definition() {
 }
 
 #[test]
+fn the_traces_of_the_first_opset_are_as_they_were() {
+    let embed = embed_job("a b c\nz");
+    let generate = job(&request("Once upon a time", 20));
+    let roots = [
+        (synthetic_bert(12, Pooling::Mean), &embed),
+        (tiny(&Published::bert()), &embed),
+        (synthetic_llama(18, true), &generate),
+        (synthetic_llama(19, false), &generate),
+        (synthetic_qwen3(18, false), &generate),
+    ]
+    .map(|(engine, job)| format!("{:?}", run(&engine, job).claim.trace_root));
+    assert_eq!(
+        roots, FIRST_OPSET,
+        "whoever computes as before would be convicted: what is changed has to be another `Opset`"
+    );
+}
+
+/// The roots of those traces, as they have been from the beginning.
+const FIRST_OPSET: [&str; 5] = [
+    "0xeae11fa4c3af608a2e7b286524997566c4cd1d78bef502f8134be0b828b42a5e",
+    "0xa1977533fec8870e0b491b7c8a59841d4fa2bcfba24ddffd0324b5d0ea897c15",
+    "0x8babe43c762717ff49aa26f99e5a077713f9e2e8672206e4a989d90a93301380",
+    "0xeabd710ecefa28e7152aee81d257b52c19774a10458ccdd2787713504386fe51",
+    "0xfc50a65fd8cdf653b86fd9790592086653f362932986c0d42250b4e9832f8c21",
+];
+
+#[test]
 fn every_cell_of_a_small_model_holds() {
     let embed = embed_job("a b\nz");
     let generate = job(&request("the.", 15));

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, PoolConfig, Sink, Ticket};
 use surety_types::{
     input::{IdBounds, InputReader, Work, encode_items, encode_prompt},
-    model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Pooling, Precision, Tier},
+    model::{Activation, Architecture, ExactForm, ModelManifest, Operation, Opset, Pooling, Precision, Tier},
     task::ResultClaim,
 };
 use surety_worker_core::Event;
@@ -157,6 +157,7 @@ pub fn exact(vocabulary: u32, positions: u32) -> ModelManifest {
     ModelManifest {
         tier: Tier::Exact,
         exact: Some(ExactForm {
+            opset: Opset::V1,
             weight_root: Default::default(),
             architecture,
         }),

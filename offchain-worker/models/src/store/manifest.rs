@@ -226,6 +226,7 @@ mod tests {
         let good = to_json(&known::all_minilm_l6_v2_exact().manifest);
         let wrong = |from: &str, to: &str| from_json(good.replace(from, to).as_bytes()).unwrap_err();
         assert!(from_json(good.as_bytes()).is_ok());
+        assert!(wrong("\"opset\": 1", "\"opset\": 2").contains("later version"));
         assert!(wrong("\"weight_root\": \"0x", "\"weight_root\": \"0xg").contains("weight_root"));
         assert!(wrong("\"gelu\"", "\"relu\"").contains("relu"));
         assert!(wrong("\"kv_heads\"", "\"keys\"").contains("keys"));

@@ -6,7 +6,7 @@ use surety_pallet_test_kit::MockStake;
 use surety_types::{
     input::Work,
     limits::MODEL_AUDITORS_MAX,
-    model::{Architecture, ExactForm, ModelAudits, ModelFamily, Operation, Tier},
+    model::{Architecture, ExactForm, ModelAudits, ModelFamily, Operation, Opset, Tier},
     stake::Role,
     traits::{ModelCatalog, StakeLedger},
 };
@@ -147,6 +147,7 @@ fn a_long_generation_is_audited_at_the_speed_of_its_length() {
         let mut entry = registered.clone();
         entry.manifest.family = ModelFamily::Llama;
         entry.manifest.exact = Some(ExactForm {
+            opset: Opset::V1,
             weight_root: Default::default(),
             architecture: Architecture {
                 width: 576,
@@ -185,6 +186,7 @@ fn items_can_be_computed_alone_and_proven_wrong_on_the_exact_tier_and_nowhere_el
             let mut entry = registered.clone();
             entry.manifest.tier = tier;
             entry.manifest.exact = has_form.then(|| ExactForm {
+                opset: Opset::V1,
                 weight_root: Default::default(),
                 architecture: Architecture::largest(ModelFamily::Bert),
             });

@@ -3,7 +3,7 @@
 use frame_support::{BoundedVec, assert_noop, assert_ok};
 use surety_types::{
     input::Work,
-    model::{Architecture, ExactForm, ModelFamily, Operation},
+    model::{Architecture, ExactForm, ModelFamily, Operation, Opset},
     traits::ModelCatalog,
 };
 
@@ -56,6 +56,7 @@ fn work_that_its_size_alone_makes_impossible_is_refused_and_costs_nothing() {
             let before = sound.clone();
             sound.manifest.operations = BoundedVec::truncate_from(vec![Operation::Generate]);
             sound.manifest.exact = Some(ExactForm {
+                opset: Opset::V1,
                 weight_root: Default::default(),
                 architecture: Architecture {
                     positions: 4,

@@ -4,7 +4,7 @@ use frame_support::{BoundedVec, assert_noop, assert_ok};
 use sp_core::H256;
 use sp_runtime::{DispatchError, TokenError};
 use surety_types::model::{
-    Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Pooling,
+    Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Opset, Pooling,
 };
 
 use crate::{Error, Event, Model, Models, mock::*};
@@ -109,6 +109,7 @@ fn exact(family: ModelFamily, change: impl FnOnce(&mut Architecture)) -> ModelMa
         family,
         operations: BoundedVec::truncate_from(vec![family.operation()]),
         exact: Some(ExactForm {
+            opset: Opset::V1,
             weight_root: H256::repeat_byte(4),
             architecture,
         }),

@@ -3,7 +3,7 @@
 use frame_support::{BoundedVec, assert_noop, assert_ok};
 use surety_types::{
     ModelId,
-    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation},
+    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Opset},
     traits,
 };
 
@@ -19,6 +19,7 @@ fn decoder() -> ModelManifest {
         family: ModelFamily::Llama,
         operations: BoundedVec::truncate_from(vec![Operation::Generate]),
         exact: Some(ExactForm {
+            opset: Opset::V1,
             weight_root: Default::default(),
             architecture: Architecture::largest(ModelFamily::Llama),
         }),

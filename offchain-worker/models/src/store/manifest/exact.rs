@@ -1,13 +1,20 @@
 //! The part of `manifest.json` that models of the exact tier have.
 
 use serde::{Deserialize, Serialize};
-use surety_types::model::{Activation, Architecture, ExactForm, Pooling, Precision, Smoothed};
+use surety_types::model::{Activation, Architecture, ExactForm, Opset, Pooling, Precision, Smoothed};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExactJson {
+    /// Manifests that were written before it was said are of the first.
+    #[serde(default = "first_opset")]
+    opset: u16,
     weight_root: String,
     architecture: ArchitectureJson,
+}
+
+const fn first_opset() -> u16 {
+    1
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,6 +84,9 @@ impl From<&ExactForm> for ExactJson {
         } = form.architecture.smoothed;
         let architecture = form.architecture.clone();
         Self {
+            opset: match form.opset {
+                Opset::V1 => 1,
+            },
             weight_root: format!("0x{}", hex::encode(form.weight_root)),
             architecture: ArchitectureJson {
                 vocabulary: architecture.vocabulary,
@@ -125,6 +135,14 @@ impl TryFrom<ExactJson> for ExactForm {
         } = json.architecture.smoothed;
         let architecture = json.architecture;
         Ok(Self {
+            opset: match json.opset {
+                1 => Opset::V1,
+                other => {
+                    return Err(format!(
+                        "opset {other} is not known here: it takes a later version of surety"
+                    ));
+                }
+            },
             weight_root: super::hash("weight_root", &json.weight_root)?,
             architecture: Architecture {
                 vocabulary: architecture.vocabulary,

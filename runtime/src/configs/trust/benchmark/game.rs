@@ -17,7 +17,8 @@ use surety_types::{
     input::{IdBounds, Settings, Work, encode_prompt},
     limits::{INPUT_BYTES_MAX, SPECIAL_IDS_MAX},
     model::{
-        Activation, Architecture, ExactForm, ModelFamily, Operation, Pooling, Precision, Smoothed, SpecialIds,
+        Activation, Architecture, ExactForm, ModelFamily, Operation, Opset, Pooling, Precision, Smoothed,
+        SpecialIds,
     },
     task::ResultClaim,
     trust::ItemLeaves,
@@ -43,6 +44,7 @@ pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
         input: content_hash(b"benchmark"),
         stop: stop(),
         exact: ExactForm {
+            opset: Opset::V1,
             weight_root: H256::repeat_byte(1),
             architecture: Architecture::largest(family),
         },
@@ -147,6 +149,7 @@ fn context(architecture: Architecture, weight_root: H256, input: &[u8]) -> Exact
         input: content_hash(input),
         stop: stop(),
         exact: ExactForm {
+            opset: Opset::V1,
             weight_root,
             architecture,
         },
