@@ -71,8 +71,9 @@ pub(super) fn spawn_authoring(
         justification_sync_link: shared.sync.clone(),
         create_inherent_data_providers: authoring.create_inherent_data,
         force_authoring: authoring.force,
-        // Slows down when finality does, so that what is not final stays small.
-        backoff_authoring_blocks: Some(sc_consensus_slots::BackoffAuthoringOnFinalizedHeadLagging::default()),
+        // Blocks go on at their pace while finality stands still: what mends that, a referendum, is timed in
+        // blocks. Who waits for finality with blocks waits for the referendum, too.
+        backoff_authoring_blocks: None::<()>,
         babe_link: authoring.babe_link,
         block_proposal_slot_portion: SlotProportion::new(PROPOSAL_SLOT_PORTION),
         max_block_proposal_slot_portion: None,

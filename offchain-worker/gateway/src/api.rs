@@ -56,7 +56,7 @@ pub(crate) const PRIVACY_HEADER: &str = "x-surety-privacy";
 pub struct Settings {
     /// What a request without a key may do; without it, every request needs one.
     pub without_key: Option<KeyTerms>,
-    /// Generations and embeddings at once.
+    /// Generations and embeddings at once. Where requests need keys, one has three quarters of them at most.
     pub calls: usize,
     /// Connections at once.
     pub connections: u32,
@@ -66,7 +66,7 @@ pub struct Settings {
     pub proxies: Vec<IpAddr>,
     /// Longest time of a connection.
     pub time: Duration,
-    /// Longest time until a provider says something.
+    /// Longest time until a provider says something, or a client reads on.
     pub token_time: Duration,
     /// Longest time that proofs of a call's receipts are waited for, of all of them together.
     pub proof_time: Duration,
@@ -202,8 +202,13 @@ impl Gateway {
         ledger: Arc<Ledger>,
         settings: Settings,
     ) -> Self {
+        let calls_of_key = match settings.without_key {
+            // There is one key, and nobody else to leave any to.
+            Some(_) => settings.calls,
+            None => settings.calls.saturating_sub(settings.calls / 4),
+        };
         Self(Arc::new(Shared {
-            places: Admission::new(settings.calls),
+            places: Admission::shared(settings.calls, calls_of_key),
             uploads: Admission::shared(UPLOADS_MAX, UPLOADS_OF_KEY_MAX),
             tasks: Admission::new(settings.batches.tasks),
             upstream,

@@ -109,8 +109,8 @@ pub(crate) async fn drive(shared: Arc<Shared>, mut job: Job, tell: mpsc::Sender<
     if matches!(last, Event::Failed(_)) {
         Metrics::count(&shared.metrics.failed);
     }
-    // Whoever has hung up by now finds the receipts by the call's number.
-    tell.send(last).await.ok();
+    // Whoever has hung up or reads nothing by now finds the receipts by the call's number.
+    tell.send_timeout(last, shared.settings.token_time).await.ok();
 }
 
 async fn attempts(
@@ -207,7 +207,7 @@ async fn hear_out(
                     return Err(Broken::Failed(diverged()));
                 }
                 let text = said.filter.end();
-                tell_delta(tell, text, &mut said.pending).await?;
+                tell_delta(shared, tell, text, &mut said.pending).await?;
                 return Ok(finish);
             }
             Step::Tokens(ids) => match said.hear(&shared.metrics, &*job.text, &mut place, ids) {
@@ -217,11 +217,11 @@ async fn hear_out(
                 }
                 Ok((text, true)) => {
                     cancel(shared, run, job, paid).await;
-                    tell_delta(tell, text, &mut said.pending).await?;
+                    tell_delta(shared, tell, text, &mut said.pending).await?;
                     return Ok(Finish::Stop);
                 }
                 Ok((text, false)) => {
-                    if !text.is_empty() && tell_delta(tell, text, &mut said.pending).await.is_err() {
+                    if !text.is_empty() && tell_delta(shared, tell, text, &mut said.pending).await.is_err() {
                         cancel(shared, run, job, paid).await;
                         return Err(Broken::Gone);
                     }
@@ -267,14 +267,24 @@ impl Said {
     }
 }
 
-/// Waits for a client that reads slowly, so that nothing is asked of the provider meanwhile.
-async fn tell_delta(tell: &mpsc::Sender<Event>, text: String, pending: &mut Vec<u32>) -> Result<(), Broken> {
+/// Waits for a client that reads slowly, so that nothing is asked of the provider meanwhile. One that does
+/// not read on in time is gone: its place is for others.
+async fn tell_delta(
+    shared: &Shared,
+    tell: &mpsc::Sender<Event>,
+    text: String,
+    pending: &mut Vec<u32>,
+) -> Result<(), Broken> {
     let ids = std::mem::take(pending);
     if text.is_empty() && ids.is_empty() {
         return Ok(());
     }
-    let told = tell.send(Event::Delta { text, ids }).await;
-    told.map_err(|_| Broken::Gone)
+    let delta = Event::Delta { text, ids };
+    let told = tell.send_timeout(delta, shared.settings.token_time).await;
+    told.map_err(|error| {
+        tracing::info!(%error, "a client reads no more of its answer");
+        Broken::Gone
+    })
 }
 
 fn slow() -> Broken {

@@ -50,7 +50,7 @@ impl Metrics {
             ),
             (
                 "clients_gone_total",
-                "Calls whose client hung up before the end.",
+                "Calls whose client hung up, or read no more, before the end.",
                 &self.gone,
             ),
             ("tokens_total", "Tokens that providers have said.", &self.tokens),

@@ -7,11 +7,15 @@ mod common;
 use std::{net::IpAddr, path::Path, sync::Arc, time::Duration};
 
 use common::{
-    asked,
+    ANSWER, Bytes, asked,
     door::{DAY, Door, TERMS, Tasks, embed, lines, settings},
     plain,
+    providers::Providers,
 };
 use serde_json::{Value, json};
+use surety_gateway::ModelText;
+use surety_models::chat::Message;
+use surety_types::input::IdBounds;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -241,6 +245,96 @@ async fn files_that_a_key_gives_slowly_keep_back_its_own_and_no_others() {
     // What breaks off gives its place to the next.
     drop(held.remove(0));
     until(async || counts().await == (1, 1)).await;
+}
+
+/// Asks for an answer as a stream, and reads nothing of it.
+async fn deaf(door: &Door, key: &str) -> TcpStream {
+    let body = json!({"model": "talker", "prompt": "hi", "max_tokens": 50, "stream": true}).to_string();
+    let mut stream = TcpStream::connect(door.address).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\ncontent-length: \
+         {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+async fn calls(door: &Door) -> (usize, usize) {
+    (
+        count(door, "calls_open").await,
+        count(door, "calls_waiting").await,
+    )
+}
+
+#[tokio::test]
+async fn a_key_that_asks_for_all_calls_has_three_quarters_of_them_and_waits_for_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let providers = Providers {
+        stalls: true,
+        ..Providers::default()
+    };
+    let tasks = Tasks::new(&chain(home.path()));
+    let path = home.path().join("ledger");
+    let door = Door::before(Arc::new(providers), &path, tasks, settings(None, DAY)).await;
+    let [greedy, modest]: [String; 2] = keys(&door);
+    let mut held = Vec::new();
+    for expected in [(1, 0), (2, 0), (3, 0), (3, 1)] {
+        held.push(deaf(&door, &greedy).await);
+        until(async || calls(&door).await == expected).await;
+    }
+    held.push(deaf(&door, &modest).await);
+    until(async || calls(&door).await == (4, 1)).await;
+    // A place that the key gives back is its own next call's.
+    drop(held.remove(0));
+    until(async || calls(&door).await == (4, 0)).await;
+}
+
+/// Each token has so much text that a few of them fill whatever lies between a gateway and its client.
+struct Long;
+
+impl ModelText for Long {
+    fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+        Bytes.encode(text)
+    }
+
+    fn chat(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
+        Bytes.chat(messages)
+    }
+
+    fn decode(&self, ids: &[u32]) -> Result<String, String> {
+        Ok("x".repeat(ids.len() << 20))
+    }
+
+    fn bounds(&self) -> IdBounds {
+        Bytes.bounds()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_of_its_answer_gives_its_place_back_and_pays_what_was_said() {
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = settings(None, DAY);
+    settings.token_time = Duration::from_secs(1);
+    let tasks = Tasks::new(&chain(home.path()));
+    let path = home.path().join("ledger");
+    let door = Door::reading(
+        Arc::new(Long),
+        Arc::new(Providers::default()),
+        &path,
+        tasks,
+        settings,
+    )
+    .await;
+    let [key]: [String; 1] = keys(&door);
+    let deaf = deaf(&door, &key).await;
+    // Long before its connection ends.
+    until(async || count(&door, "clients_gone_total").await == 1).await;
+    until(async || calls(&door).await == (0, 0)).await;
+    let key = door.ledger.keys().unwrap().remove(0);
+    assert_eq!(key.reserved, 0);
+    assert!((1..ANSWER.len() as u128).contains(&key.spent), "{}", key.spent);
+    drop(deaf);
 }
 
 #[tokio::test]

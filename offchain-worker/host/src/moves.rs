@@ -40,7 +40,7 @@ use super::{
 /// a whole pass to compute.
 const VIEWS_MAX: usize = 32;
 /// Most bytes of rows that all views keep together, but for those that are being asked.
-const ROWS_BYTES_MAX: usize = 512 << 20;
+const ROWS_BYTES_MAX: usize = 1 << 30;
 
 type Held = Arc<AsyncMutex<View>>;
 

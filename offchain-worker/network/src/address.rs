@@ -11,6 +11,8 @@ use surety_types::{
     multiaddr::{Endpoint, MultiaddrFault, check},
 };
 
+use crate::places::ip_of;
+
 /// Why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
@@ -181,9 +183,10 @@ fn is_shared(ip: Ipv4Addr) -> bool {
     a == 100 && b & 0xc0 == 64
 }
 
-/// Endpoints that others can use, best first: public before private before loopback, QUIC before TCP.
+/// Endpoints that others can use, best first: public before private before loopback, and at each address QUIC
+/// before TCP, which is there for whoever finds no place over QUIC.
 pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoint> {
-    let mut ranked: Vec<(Scope, u8, String)> = addresses
+    let mut ranked: Vec<(Scope, Option<IpAddr>, u8, String)> = addresses
         .iter()
         .filter_map(|address| {
             match address.iter().next()? {
@@ -193,7 +196,7 @@ pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoin
             }
             let reach = Scope::of(address).unwrap_or(Scope::Global);
             let transport = u8::from(!address.iter().any(|p| p == Protocol::QuicV1));
-            Some((reach, transport, format!("{address}/p2p/{peer}")))
+            Some((reach, ip_of(address), transport, format!("{address}/p2p/{peer}")))
         })
         .collect();
     ranked.sort();
@@ -273,6 +276,20 @@ mod tests {
         );
         assert_eq!(announceable(&both[..1], peer).len(), 1);
         assert!(announceable(&parse(&["/ip4/0.0.0.0/tcp/1"]), peer).is_empty());
+    }
+
+    #[test]
+    fn of_many_addresses_as_many_are_announced_as_leave_room_for_both_transports() {
+        let transports = ["udp/1/quic-v1", "tcp/1"];
+        let at = |host: u8, transport: &str| format!("/ip4/192.168.1.{host}/{transport}");
+        let mut all: Vec<Multiaddr> = Vec::new();
+        for host in 1..=5 {
+            all.extend(transports.map(|transport| at(host, transport).parse::<Multiaddr>().unwrap()));
+        }
+        let announced = announceable(&all, PEER.parse().unwrap());
+        let texts: Vec<_> = announced.iter().map(endpoint_text).collect();
+        let expected = [1, 2].map(|host| transports.map(|t| format!("{}/p2p/{PEER}", at(host, t))));
+        assert_eq!(texts, expected.concat());
     }
 
     /// Parts of which some endpoints are made, and much that is none.

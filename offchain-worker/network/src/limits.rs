@@ -11,6 +11,8 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// For one connection, until it is encrypted.
     pub dial_timeout: Duration,
+    /// The same over QUIC, where one packet has a place taken for as long.
+    pub quic_handshake_timeout: Duration,
     /// For one fetch, when its caller says nothing.
     pub fetch_timeout: Duration,
     /// A peer that sends slower, after `slow_grace`, is given up.
@@ -54,6 +56,9 @@ pub struct Limits {
     pub connections_per_address_max: usize,
     /// Connections from one peer.
     pub connections_per_peer_max: usize,
+    /// Connections from others over QUIC that are not encrypted yet. Those over TCP are a quarter of
+    /// `inbound_connections_max`.
+    pub quic_handshakes_max: usize,
     /// Grants that are remembered; the oldest are forgotten first. Also how many readers that the gate let
     /// in, and how many that it refused, are remembered; when there are more, all of these are forgotten.
     pub grants_max: usize,
@@ -114,6 +119,8 @@ impl Default for Limits {
             blob_bytes_max: 64 << 20,
             request_timeout: Duration::from_secs(20),
             dial_timeout: Duration::from_secs(8),
+            // With 300 ms there and back, and one packet lost, which is sent again after a second, 1.3 s.
+            quic_handshake_timeout: Duration::from_secs(2),
             fetch_timeout: Duration::from_secs(600),
             bytes_per_second_min: 128 << 10,
             slow_grace: Duration::from_secs(10),
@@ -137,6 +144,8 @@ impl Default for Limits {
             inbound_connections_named: 128,
             connections_per_address_max: 16,
             connections_per_peer_max: 8,
+            // Each takes some 40 KiB of memory, and no descriptor.
+            quic_handshakes_max: 1024,
             grants_max: 8192,
             gate_checks_max: 8,
             gate_checks_named: 4,

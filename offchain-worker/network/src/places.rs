@@ -2,6 +2,11 @@
 //!
 //! A peer id costs nothing, an address a little, and a name on chain a stake or a fee. So strangers are
 //! counted by their addresses, and never take all places: a share is kept for peers named on chain.
+//!
+//! Over QUIC an address costs nothing either until the handshake is done: one packet that names it begins
+//! that, and libp2p-quic 0.14 has no setting to have its sender prove first that it receives there (Retry).
+//! So these handshakes have places of their own, many and for a short time, of which no address has a share:
+//! who spoofs one would shut its owner out.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -194,12 +199,55 @@ impl Room {
     }
 }
 
+/// Connections of others that are not yet known whose, over one transport. Half of the places are kept for
+/// addresses that an endpoint on chain has.
+struct Handshakes {
+    total: usize,
+    per_address: usize,
+    pending: HashMap<ConnectionId, AddressGroup>,
+}
+
+impl Handshakes {
+    fn new(total: usize, per_address: usize) -> Self {
+        Self {
+            total,
+            per_address,
+            pending: HashMap::new(),
+        }
+    }
+
+    /// Takes a place, where there is one. Looks at each of the others: there are a thousand at most.
+    fn begin(&mut self, id: ConnectionId, group: AddressGroup, named: &Named) -> Result<(), NoPlace> {
+        let others = || self.pending.values();
+        if self.pending.len() >= self.total {
+            return Err(NoPlace::Full);
+        }
+        if others().filter(|other| **other == group).count() >= self.per_address {
+            return Err(NoPlace::Address);
+        }
+        let is_strange = |group: &AddressGroup| !named.addresses.contains(group);
+        let strange = || others().filter(|other| is_strange(other)).count();
+        if is_strange(&group) && strange() >= self.total.div_ceil(2) {
+            return Err(NoPlace::Strangers);
+        }
+        self.pending.insert(id, group);
+        Ok(())
+    }
+}
+
+/// Whether who connects from an address has shown that it receives what is sent there.
+fn is_proven(remote: &Multiaddr) -> bool {
+    remote.iter().any(|part| matches!(part, Protocol::Tcp(_)))
+}
+
 /// Connections of others: a part of the swarm's behaviour that only says yes or no.
 pub(crate) struct Places {
     room: Room,
     named: Named,
-    /// Not yet known whose.
-    pending: HashMap<ConnectionId, AddressGroup>,
+    /// From addresses that are proven: over TCP.
+    proven: Handshakes,
+    /// From addresses that need not be their senders': over QUIC.
+    unproven: Handshakes,
     inbound: HashMap<ConnectionId, Guest>,
     /// Those that this node made. They take no places of others, but their peers may ask for something, too.
     outbound: HashMap<ConnectionId, Guest>,
@@ -217,7 +265,11 @@ impl Places {
                 per_peer: limits.connections_per_peer_max,
             },
             named: Named::default(),
-            pending: HashMap::new(),
+            proven: Handshakes::new(
+                limits.inbound_connections_max / 4,
+                limits.connections_per_address_max,
+            ),
+            unproven: Handshakes::new(limits.quic_handshakes_max, usize::MAX),
             inbound: HashMap::new(),
             outbound: HashMap::new(),
             outbound_max: limits.outbound_connections_max,
@@ -246,22 +298,10 @@ impl Places {
         })
     }
 
-    /// Whether somebody may begin to prove who it is. A quarter of all may do so at once, and half of these
-    /// may come from addresses that no endpoint on chain has.
-    fn may_begin(&self, group: AddressGroup) -> Result<(), NoPlace> {
-        let total = self.room.total / 4;
-        let named = |group: &AddressGroup| self.named.addresses.contains(group);
-        if self.pending.len() >= total {
-            return Err(NoPlace::Full);
-        }
-        if self.pending.values().filter(|other| **other == group).count() >= self.room.per_address {
-            return Err(NoPlace::Address);
-        }
-        let strange = self.pending.values().filter(|other| !named(other)).count();
-        if !named(&group) && strange >= total.div_ceil(2) {
-            return Err(NoPlace::Strangers);
-        }
-        Ok(())
+    /// A handshake is over, however it went.
+    fn end_handshake(&mut self, id: ConnectionId) {
+        self.proven.pending.remove(&id);
+        self.unproven.pending.remove(&id);
     }
 
     fn deny(&self, why: NoPlace) -> ConnectionDenied {
@@ -284,10 +324,12 @@ impl NetworkBehaviour for Places {
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        let group = AddressGroup::of(remote);
-        self.may_begin(group).map_err(|why| self.deny(why))?;
-        self.pending.insert(id, group);
-        Ok(())
+        let handshakes = match is_proven(remote) {
+            true => &mut self.proven,
+            false => &mut self.unproven,
+        };
+        let begun = handshakes.begin(id, AddressGroup::of(remote), &self.named);
+        begun.map_err(|why| self.deny(why))
     }
 
     fn handle_established_inbound_connection(
@@ -297,7 +339,7 @@ impl NetworkBehaviour for Places {
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.pending.remove(&id);
+        self.end_handshake(id);
         let admitted = self
             .room
             .admit(self.inbound.values(), &Guest::at(peer, remote), &self.named);
@@ -345,7 +387,7 @@ impl NetworkBehaviour for Places {
                 self.outbound.remove(&connection_id);
             }
             FromSwarm::ListenFailure(ListenFailure { connection_id, .. }) => {
-                self.pending.remove(&connection_id);
+                self.end_handshake(connection_id);
             }
             _ => return,
         }
@@ -441,6 +483,32 @@ mod tests {
         assert!(dial(&mut places, 3).is_ok());
     }
 
+    fn addresses<const N: usize>(texts: [&str; N]) -> [Multiaddr; N] {
+        texts.map(|text| text.parse().unwrap())
+    }
+
+    /// Whether somebody may begin to prove who it is.
+    fn begins(places: &mut Places, n: usize, from: &str) -> bool {
+        let [here, from] = addresses([HERE, from]);
+        let id = ConnectionId::new_unchecked(n);
+        places.handle_pending_inbound_connection(id, &here, &from).is_ok()
+    }
+
+    /// Whether somebody who has proven who it is may stay.
+    fn stays(places: &mut Places, n: usize, peer: PeerId, from: &str) -> bool {
+        let [here, from] = addresses([HERE, from]);
+        let id = ConnectionId::new_unchecked(n);
+        let stays = places.handle_established_inbound_connection(id, peer, &here, &from);
+        stays.is_ok()
+    }
+
+    /// Places where one peer is named on chain, at `at`.
+    fn naming(at: &str, limits: &Limits) -> (Places, PeerId) {
+        let (mut places, peer) = (Places::new(limits, Arc::default()), PeerId::random());
+        places.set_named(Named::new([(at.parse().unwrap(), peer)].into_iter()));
+        (places, peer)
+    }
+
     #[test]
     fn who_has_not_proven_its_name_is_limited_by_address_and_leaves_room_for_addresses_on_chain() {
         let limits = Limits {
@@ -448,34 +516,40 @@ mod tests {
             connections_per_address_max: 2,
             ..Limits::default()
         };
-        let mut places = Places::new(&limits, Arc::default());
-        let listen: Multiaddr = HERE.parse().unwrap();
-        let begin = |places: &mut Places, n: usize, from: &str| {
-            places
-                .handle_pending_inbound_connection(
-                    ConnectionId::new_unchecked(n),
-                    &listen,
-                    &from.parse().unwrap(),
-                )
-                .is_ok()
-        };
         let (named, strange) = ("/ip4/9.9.9.9/tcp/1", "/ip4/2.2.2.2/tcp/1");
-        let peer = PeerId::random();
-        places.set_named(Named::new([(named.parse().unwrap(), peer)].into_iter()));
+        let (mut places, peer) = naming(named, &limits);
         // 16 / 4 = 4 at once, of which 2 from strange addresses.
-        assert!(begin(&mut places, 1, HERE) && begin(&mut places, 2, HERE));
-        assert!(!begin(&mut places, 3, HERE), "two of this address");
-        assert!(!begin(&mut places, 4, strange), "two of strange addresses");
-        assert!(begin(&mut places, 5, named) && begin(&mut places, 6, named));
-        let established = places.handle_established_inbound_connection(
-            ConnectionId::new_unchecked(1),
-            peer,
-            &listen,
-            &listen,
-        );
-        assert!(established.is_ok());
-        assert!(begin(&mut places, 7, strange), "one of them is through");
+        assert!(begins(&mut places, 1, HERE) && begins(&mut places, 2, HERE));
+        assert!(!begins(&mut places, 3, HERE), "two of this address");
+        assert!(!begins(&mut places, 4, strange), "two of strange addresses");
+        assert!(begins(&mut places, 5, named) && begins(&mut places, 6, named));
+        assert!(stays(&mut places, 1, peer, HERE));
+        assert!(begins(&mut places, 7, strange), "one of them is through");
         assert_eq!(places.tally.snapshot().connections_refused_address, 1);
         assert_eq!(places.tally.snapshot().connections_refused_strangers, 1);
+    }
+
+    #[test]
+    fn packets_that_begin_handshakes_over_quic_take_neither_tcps_places_nor_all_of_named_addresses() {
+        let limits = Limits {
+            inbound_connections_max: 16,
+            connections_per_address_max: 1,
+            quic_handshakes_max: 8,
+            ..Limits::default()
+        };
+        let (named, strange) = ("/ip4/9.9.9.9/udp/1/quic-v1", "/ip4/2.2.2.2/udp/1/quic-v1");
+        let (mut places, peer) = naming(named, &limits);
+        for n in 0..4 {
+            assert!(begins(&mut places, n, &format!("/ip4/1.1.1.{n}/udp/1/quic-v1")));
+        }
+        assert!(!begins(&mut places, 4, strange), "half of all");
+        // What says that it is the named peer's takes nothing of a share of its address.
+        assert!((5..8).all(|n| begins(&mut places, n, named)));
+        assert!(begins(&mut places, 8, named) && !begins(&mut places, 9, named));
+        assert!(stays(&mut places, 8, peer, named));
+        assert!(begins(&mut places, 10, named), "it is through");
+        assert!(begins(&mut places, 11, "/ip4/1.1.1.1/tcp/1"));
+        assert!(begins(&mut places, 12, "/ip4/2.2.2.2/tcp/1"));
+        assert!(begins(&mut places, 13, "/ip4/9.9.9.9/tcp/1"));
     }
 }

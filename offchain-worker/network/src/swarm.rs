@@ -30,7 +30,6 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
         reason,
     };
     let request_timeout = limits.request_timeout;
-    let dial_timeout = limits.dial_timeout;
     let blobs_config = request_response::Config::default()
         .with_request_timeout(request_timeout)
         // Of one connection, in both directions; the event loop's own limits are what others notice.
@@ -51,7 +50,7 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
         )
         .map_err(|e| transport_error(e.to_string()))?
         .with_quic_config(|mut config| {
-            config.handshake_timeout = dial_timeout;
+            config.handshake_timeout = limits.quic_handshake_timeout;
             config
         })
         .with_behaviour(|_| Behaviour {
@@ -65,7 +64,7 @@ pub(crate) fn build(key: Keypair, limits: &Limits, shared: &Shared) -> Result<Sw
         .map_err(|e| transport_error(e.to_string()))?
         // Long enough for the next chunk or task, short enough not to collect peers.
         .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(30)))
-        .with_connection_timeout(dial_timeout)
+        .with_connection_timeout(limits.dial_timeout)
         .build();
     Ok(swarm)
 }

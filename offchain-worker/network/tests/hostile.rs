@@ -13,9 +13,10 @@ use common::{
     hostile::{Manner, hostile},
     limits, peer, peer_with, share,
 };
-use surety_network::{DataPlane, FetchOptions, Limits, PeerError, PlaneError};
+use surety_network::{CallError, DataPlane, FetchOptions, Limits, PeerError, PlaneError, parse_endpoint};
 use surety_proofs::content_hash;
 use surety_types::multiaddr::Endpoint;
+use tokio::{net::UdpSocket, task::JoinSet};
 
 const BLOB: &[u8] = b"a blob";
 
@@ -109,7 +110,7 @@ async fn fetches_from_a_peer_that_stalls_do_not_hold_up_the_others() {
     };
     let (bad, honest) = (hostile(Manner::Stall).await, peer(&[QUIC]).await);
     let client = Arc::new(peer_with(&[], 0, patient).await.unwrap());
-    let mut waiting = tokio::task::JoinSet::new();
+    let mut waiting = JoinSet::new();
     for n in 0..8u8 {
         let (client, source) = (client.clone(), [bad.endpoint.clone()]);
         waiting.spawn(async move {
@@ -166,6 +167,75 @@ async fn strangers_at_one_address_do_not_take_the_places_of_peers_named_on_chain
     server.node.set_named_peers(&[]).await.unwrap();
     let fourth = peer(&[TCP]).await;
     attempts(fourth.node.fetch(hash, &at, &any).await);
+}
+
+/// Leads packets to who listens at an endpoint over QUIC, and none back: as to who says another address than
+/// its own.
+async fn one_way(to: &Endpoint) -> Endpoint {
+    let text = to.to_string();
+    let (host, rest) = text.split_once("/udp/").unwrap();
+    let (port, rest) = rest.split_once('/').unwrap();
+    let here = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let there = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    there.connect(format!("127.0.0.1:{port}")).await.unwrap();
+    let port = here.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut packet = [0; 2048];
+        while let Ok(bytes) = here.recv(&mut packet).await {
+            there.send(&packet[..bytes]).await.ok();
+        }
+    });
+    parse_endpoint(&format!("{host}/udp/{port}/{rest}")).unwrap()
+}
+
+#[tokio::test]
+async fn handshakes_over_quic_that_never_end_keep_strangers_from_quic_and_nobody_from_tcp() {
+    // One place for strangers over each.
+    let few = Limits {
+        inbound_connections_max: 8,
+        inbound_connections_named: 2,
+        quic_handshakes_max: 2,
+        quic_handshake_timeout: HOUR,
+        dial_timeout: HOUR,
+        ..limits()
+    };
+    let server = peer_with(&[QUIC, TCP], 0, few).await.unwrap();
+    let hash = share(&server, BLOB).await;
+    let (both, any) = (server.node.endpoints(), FetchOptions::default());
+    let over_quic = std::slice::from_ref(&both[0]);
+
+    let patient = Limits {
+        quic_handshake_timeout: HOUR,
+        dial_timeout: HOUR,
+        fetches_per_peer_max: 4,
+        ..limits()
+    };
+    let flood = Arc::new(peer_with(&[], 0, patient).await.unwrap());
+    let nowhere = one_way(&both[0]).await;
+    let mut waiting = JoinSet::new();
+    for n in 0..4u8 {
+        let (flood, source) = (flood.clone(), [nowhere.clone()]);
+        waiting.spawn(async move {
+            let any = FetchOptions::default();
+            flood.node.fetch(content_hash(&[n]), &source, &any).await.is_ok()
+        });
+    }
+    let is_full = async {
+        while server.node.counters().connections_refused_strangers == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), is_full)
+        .await
+        .unwrap();
+
+    let [stranger, caller] = [peer(&[]).await, peer(&[]).await];
+    let causes = attempts(stranger.node.fetch(hash, over_quic, &any).await);
+    assert!(matches!(causes[0].fault, PeerError::Unreachable(_)), "{causes:?}");
+    assert_eq!(&stranger.node.fetch(hash, &both, &any).await.unwrap()[..], BLOB);
+    // A call dials both at once. It is the server itself that takes none.
+    let called = caller.node.open_call(&both).await.err();
+    assert_eq!(called, Some(CallError::NotServed));
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use frame_support::{
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
+    input::Work,
     model::{ArchitectureError, ExactForm, ModelManifest},
+    traits::WorkReferee,
 };
 
 use crate::{Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset};
@@ -18,6 +20,13 @@ impl<T: Config> Pallet<T> {
         manifest: ModelManifest,
     ) -> Result<ModelId, DispatchError> {
         check_manifest::<T>(&manifest)?;
+        // An encoder's smallest task may have as long an item as any other.
+        let smallest = Work::smallest(manifest.family.operation());
+        let is_playable = |exact| T::Referee::is_checkable(manifest.family, exact, &smallest);
+        ensure!(
+            manifest.exact.as_ref().is_none_or(is_playable),
+            Error::<T>::TooManyPositions
+        );
         let model = manifest.id();
         let used = Uses::<T>::get(model).unwrap_or_default();
         let known = Models::<T>::get(model);

@@ -221,8 +221,8 @@ pub mod pallet {
         HeadsTooWide,
         /// The model's inner width is more than 65,536 numbers. Register a narrower model.
         InnerTooWide,
-        /// The model has more than 1,048,576 positions, or 65,536 where it is an encoder. Declare no more
-        /// than that: it may have more.
+        /// The model has more than 1,048,576 positions, or 16,384 where it is an encoder, or so many that a
+        /// part of an encoder's trace takes more than 2 GiB. Declare fewer: it may have more.
         TooManyPositions,
         /// The model is a decoder and has fewer than two positions. Declare one for a token of the prompt,
         /// and one for what follows.

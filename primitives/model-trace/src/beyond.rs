@@ -14,7 +14,7 @@ impl Layout {
     /// Layers are alike and openings are longest at the end of a row, of a chunk and of a sequence, so that
     /// there is no more to be looked at in a model of many layers. Ids of an input are taken to be anywhere.
     pub fn beyond(&self) -> Vec<Op> {
-        let plans = self.longest().flatten();
+        let plans = self.longest().chain(self.fullest()).flatten();
         let mut beyond: Vec<Op> = plans.flat_map(|plan| self.beyond_of(plan)).collect();
         beyond.sort();
         beyond.dedup();
@@ -23,7 +23,7 @@ impl Layout {
 
     /// Whether there is any.
     pub fn needs_committee(&self) -> bool {
-        let mut plans = self.longest().flatten();
+        let mut plans = self.longest().chain(self.fullest()).flatten();
         plans.any(|plan| self.beyond_of(plan).next().is_some())
     }
 

@@ -13,6 +13,7 @@ use crate::{
     steps::{Op, Step},
     tensors::Tensor,
 };
+use surety_dispute_game::bisection::CellValue;
 
 /// Rows, or weights, that a computation asks for are not at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +84,12 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
     }
 }
 
+/// Rows that are computed side by side, with the feature `parallel`.
+const ROWS_AT_ONCE: u32 = 256;
+
 /// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so
-/// that it is right and not fast: seconds where the kernels take a small part of one.
+/// that it is right and not fast: seconds where the kernels take a small part of one. With the feature
+/// `parallel` by all threads of the pool that it is called in.
 ///
 /// # Errors
 /// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the
@@ -108,16 +113,46 @@ pub(super) fn execute_step<R: Records>(
     let shape = plan.rows_of(step).ok_or(Missing)?;
     let precision = plan.step(step).map(|step| plan.precision_of(step.op));
     let mut rows = Rows::empty(&shape, precision.ok_or(Missing)?, is_real(plan, step));
-    let mut inputs = View { records, steps };
-    for row in 0..shape.rows {
-        let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));
-        let cells: Result<Vec<_>, _> = cells.collect();
-        rows.push(&cells.map_err(|stop| match stop {
-            Stop::NoSuchPlace => Missing,
-            Stop::Input(missing) => missing,
-        })?);
+    let one = |row| {
+        let mut inputs = View { records, steps };
+        let mut bytes = Vec::with_capacity(shape.row_bytes as usize);
+        for place in 0..shape.cells() {
+            match cell(plan, step, row, place, &mut inputs) {
+                Ok(CellValue::Byte(byte)) => bytes.push(byte),
+                Ok(CellValue::Word(word)) => bytes.extend(word),
+                Err(Stop::NoSuchPlace) => return Err(Missing),
+                Err(Stop::Input(missing)) => return Err(missing),
+            }
+        }
+        Ok(bytes)
+    };
+    let mut first = 0;
+    while first < shape.rows {
+        let end = first.saturating_add(ROWS_AT_ONCE).min(shape.rows);
+        for row in side_by_side(first..end, one)? {
+            rows.push_bytes(&row);
+        }
+        first = end;
     }
     Ok(rows)
+}
+
+#[cfg(feature = "parallel")]
+fn side_by_side(
+    rows: Range<u32>,
+    one: impl Fn(u32) -> Result<Vec<u8>, Missing> + Send + Sync,
+) -> Result<Vec<Vec<u8>>, Missing> {
+    use rayon::prelude::*;
+
+    rows.into_par_iter().map(one).collect()
+}
+
+#[cfg(not(feature = "parallel"))]
+fn side_by_side(
+    rows: Range<u32>,
+    one: impl Fn(u32) -> Result<Vec<u8>, Missing>,
+) -> Result<Vec<Vec<u8>>, Missing> {
+    rows.map(one).collect()
 }
 
 /// Whether words of a step are `f32`: all but the tokens that are chosen.

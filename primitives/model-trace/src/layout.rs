@@ -12,6 +12,10 @@ use surety_types::{
 use crate::{TraceShape, delivered::embeddings_bytes, output::GENERATION_WORDS, plan::LeafPlan};
 use surety_dispute_game::bisection::{LEAVES_MAX, LeafKind, LeafShape, Length, RowsShape, STEPS_MAX, Shape};
 
+/// Most bytes of the steps of a leaf. Each player of a game has them in memory, and has computed them cell by
+/// cell, before its time is over.
+pub const LEAF_BYTES_MAX: u64 = 1 << 31;
+
 /// What fixes a trace beside the model's architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFacts {
@@ -214,9 +218,11 @@ impl Layout {
     /// Whether a game can be played over every leaf that a right trace may have.
     fn is_playable(&self) -> bool {
         let mut kinds = self.kinds();
-        let is_deep = |plan: Option<LeafPlan<'_>>| plan.is_none_or(|plan| plan.steps() > STEPS_MAX);
+        let is_deep = |plan: &LeafPlan<'_>| plan.steps() > STEPS_MAX;
+        let is_large = |plan: &LeafPlan<'_>| plan.bytes().is_none_or(|bytes| bytes > LEAF_BYTES_MAX);
+        let mut longest = self.longest();
         self.count().is_some_and(|leaves| leaves <= LEAVES_MAX)
-            && !self.longest().any(is_deep)
+            && longest.all(|plan| plan.is_some_and(|plan| !is_deep(&plan) && !is_large(&plan)))
             && kinds.all(|rows| rows.is_some_and(|rows| rows.is_playable()))
     }
 
@@ -236,6 +242,22 @@ impl Layout {
             Operation::Embed => (0, self.architecture.positions),
             Operation::Generate => (self.cut.chunks(self.fed()).saturating_sub(1), self.fed()),
         };
+        self.of_chunk(chunk, most)
+    }
+
+    /// Those of a generation's last chunk that is as long as any, where its very last is not. Rows of many
+    /// are further down in their trees.
+    pub(super) fn fullest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
+        let chunks = match self.facts.operation {
+            Operation::Embed => 1,
+            Operation::Generate => self.cut.chunks(self.fed()),
+        };
+        let before = chunks.checked_sub(2).into_iter();
+        before.flat_map(|chunk| self.of_chunk(chunk, self.cut.rows_of(chunk, self.fed()).end))
+    }
+
+    /// Leaves of every kind of a chunk.
+    fn of_chunk(&self, chunk: u32, most: u32) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
         let last = self.cut.strides().saturating_sub(1);
         let strides = [Some(0), (last > 1).then_some(1), (last > 0).then_some(last)];
         let rows = strides.into_iter().flatten().map(move |stride| Part::Rows {

@@ -43,7 +43,7 @@ pub use delivered::embeddings_header;
 pub use execute::{Missing, execute_leaf};
 pub use inputs::{Inputs, QuantRow, Source, WeightRow};
 pub use items::{item_root, item_span, show_item, shown_item};
-pub use layout::{Layout, LayoutError, Part, TaskFacts};
+pub use layout::{LEAF_BYTES_MAX, Layout, LayoutError, Part, TaskFacts};
 pub use output::{ClaimedOutput, GENERATION_WORDS, Ragged, finish_reason};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};

@@ -153,6 +153,21 @@ impl<'l> LeafPlan<'l> {
         (0..first).chain(rest)
     }
 
+    /// Bytes of all rows of all steps: what it takes to unfold the leaf. Nothing where they are no number.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        let Program { before, each, .. } = self.program;
+        let layers = before.len()..before.len().saturating_add(each.len());
+        self.kinds().try_fold(0u64, |sum, number| {
+            let rows = self.rows_of(number)?;
+            let times = match layers.contains(&(number as usize)) {
+                true => self.layers.len() as u64,
+                false => 1,
+            };
+            let bytes = u64::from(rows.rows).checked_mul(u64::from(rows.row_bytes))?;
+            sum.checked_add(bytes.checked_mul(times)?)
+        })
+    }
+
     /// A step by its number.
     pub fn step(&self, number: u32) -> Option<Step> {
         let Program { before, each, after } = self.program;

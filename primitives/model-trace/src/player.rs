@@ -23,7 +23,7 @@ use surety_proofs::{WeightOpening, merkle_root};
 ///
 /// Where something has no value ([`super::NO_NUMBER`]) a computed leaf's digest is [`Rows::leaf`]'s, which no
 /// other trace has. The last leaf's is the output's content hash.
-pub trait Records {
+pub trait Records: Sync {
     /// Why they cannot be had.
     type Error;
 
@@ -84,12 +84,14 @@ impl<E: core::error::Error> core::error::Error for PlayerError<E> {}
 #[derive(Clone, Debug)]
 pub(super) struct Unfolded {
     pub leaf: u32,
+    /// None where only the digests are kept.
     pub steps: Vec<Rows>,
     pub digests: Digests,
 }
 
 /// Plays over a trace: unfolds the leaf that a game goes into, and opens cells. One leaf is kept at a time,
-/// and those [before it](Self::keeping) that there is room for.
+/// and those [before it](Self::keeping) that there is room for. Digests take so much less that those of many
+/// leaves are kept: all but the last moves of a game are made of them.
 #[derive(Clone, Debug)]
 pub struct Player<R> {
     pub(super) layout: Layout,
@@ -97,7 +99,7 @@ pub struct Player<R> {
     pub(super) unfolded: Option<Unfolded>,
     /// Others that were unfolded before, the last used last.
     pub(super) kept: Vec<Unfolded>,
-    /// Most bytes that these may take.
+    /// Most bytes that these may take, and as many for digests.
     room: usize,
     altered: Option<Altered>,
 }
@@ -137,7 +139,9 @@ impl<R: Records> Player<R> {
 
     /// Bytes that unfolded leaves take.
     pub fn unfolded_bytes(&self) -> usize {
-        memory(&self.kept).saturating_add(memory(self.unfolded.as_slice()))
+        let all = self.kept.iter().chain(&self.unfolded);
+        all.map(|unfolded| unfolded.memory().saturating_add(unfolded.of_digests()))
+            .sum()
     }
 
     /// Forgets every leaf that was unfolded. What is asked for later is unfolded again.
@@ -150,7 +154,15 @@ impl<R: Records> Player<R> {
     /// Makes place for another leaf.
     fn set_aside(&mut self) {
         self.kept.extend(self.unfolded.take());
-        while !self.kept.is_empty() && memory(&self.kept) > self.room {
+        let mut bytes: usize = self.kept.iter().map(Unfolded::memory).sum();
+        for unfolded in &mut self.kept {
+            if bytes <= self.room {
+                break;
+            }
+            bytes = bytes.saturating_sub(unfolded.memory());
+            unfolded.steps = Vec::new();
+        }
+        while self.kept.iter().map(Unfolded::of_digests).sum::<usize>() > self.room {
             self.kept.remove(0);
         }
     }
@@ -224,6 +236,15 @@ impl<R: Records> Player<R> {
         }
     }
 
+    /// The digests of a leaf's steps.
+    fn digests(&mut self, leaf: u32) -> Result<&Digests, PlayerError<R::Error>> {
+        if !self.kept.iter().any(|unfolded| unfolded.leaf == leaf) {
+            return Ok(&self.unfold(leaf)?.digests);
+        }
+        let kept = self.kept.iter().find(|unfolded| unfolded.leaf == leaf);
+        Ok(&kept.ok_or(Missing)?.digests)
+    }
+
     /// The rows and digests of a leaf's steps.
     pub(super) fn unfold(&mut self, leaf: u32) -> Result<&Unfolded, PlayerError<R::Error>> {
         if self
@@ -233,7 +254,8 @@ impl<R: Records> Player<R> {
         {
             self.set_aside();
             let known = self.kept.iter().position(|unfolded| unfolded.leaf == leaf);
-            self.unfolded = known.map(|at| self.kept.remove(at));
+            let known = known.map(|at| self.kept.remove(at));
+            self.unfolded = known.filter(|unfolded| !unfolded.steps.is_empty());
         }
         if self.unfolded.is_none() {
             let length = self.length(leaf)?;
@@ -313,14 +335,14 @@ impl<R: Records> Trace for Player<R> {
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {
-        Ok(self.unfold(leaf)?.digests.steps.clone())
+        Ok(self.digests(leaf)?.steps.clone())
     }
 
     fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error> {
         if self.is_given(leaf) {
             return Ok(self.given(leaf)?.digests());
         }
-        let digests = &self.unfold(leaf)?.digests;
+        let digests = self.digests(leaf)?;
         Ok(digests.rows.get(step as usize).cloned().ok_or(Missing)?)
     }
 
@@ -356,16 +378,19 @@ impl<R: Records> Trace for Player<R> {
     }
 }
 
-/// Bytes that leaves take in memory, but for their digests, which are a few of a hundred.
-pub(super) fn memory(unfolded: &[Unfolded]) -> usize {
-    unfolded
-        .iter()
-        .flat_map(|unfolded| &unfolded.steps)
-        .map(Rows::memory)
-        .sum()
-}
-
 impl Unfolded {
+    /// Bytes that its steps take.
+    pub(super) fn memory(&self) -> usize {
+        self.steps.iter().map(Rows::memory).sum()
+    }
+
+    /// Bytes that its digests take.
+    pub(super) fn of_digests(&self) -> usize {
+        let rows: usize = self.digests.rows.iter().map(Vec::len).sum();
+        let all = rows.saturating_add(self.digests.steps.len());
+        all.saturating_mul(size_of::<H256>())
+    }
+
     /// Changes a byte of a step, and one of what the leaf records.
     fn alter(&mut self, step: u32, row: u32, byte: u32) -> Result<(), Missing> {
         let last = self.steps.len().checked_sub(1).ok_or(Missing)?;

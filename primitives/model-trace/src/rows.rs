@@ -10,7 +10,7 @@ use crate::{
     NO_NUMBER,
     quanta::{bytes_of, quantized_bytes, read},
 };
-use surety_dispute_game::bisection::{CellValue, RowsShape};
+use surety_dispute_game::bisection::RowsShape;
 use surety_proofs::{merkle_root, row_digest};
 
 /// Rows of one length, of a step or as a trace records them.
@@ -115,21 +115,8 @@ impl Rows {
         }
     }
 
-    /// Appends a row, from its cells.
-    pub(super) fn push(&mut self, cells: &[CellValue]) {
-        let bytes: Vec<u8> = cells
-            .iter()
-            .flat_map(|cell| match cell {
-                CellValue::Byte(byte) => core::slice::from_ref(byte),
-                CellValue::Word(word) => &word[..],
-            })
-            .copied()
-            .collect();
-        self.push_bytes(&bytes);
-    }
-
     /// Appends a row.
-    fn push_bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
         match self {
             Self::Real { values, .. } => values.extend(words(bytes)),
             Self::Quantized {

@@ -90,6 +90,19 @@ impl fmt::Display for ShapeFault {
 impl core::error::Error for ShapeFault {}
 
 impl Work {
+    /// The least that can be asked for: an item of a token, or a token after a prompt of one.
+    pub const fn smallest(operation: Operation) -> Self {
+        let (words, units_max) = match operation {
+            Operation::Embed => (ITEM_WORDS + 1, 1),
+            Operation::Generate => (SETTINGS_WORDS + 1, 2),
+        };
+        Self {
+            operation,
+            input_bytes: words.saturating_mul(WORD_BYTES),
+            units_max,
+        }
+    }
+
     /// Tokens of the prompt of `Generate`; 0 for another operation.
     pub const fn prompt_tokens(&self) -> u32 {
         match self.operation {

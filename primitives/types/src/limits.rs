@@ -98,8 +98,8 @@ pub const JAIL_TERMS_MAX: u32 = 32;
 
 // Dimensions of a model whose results can be checked cell by cell. Well above published models of these
 // families (a Llama of 405B has 126 layers of width 16,384), and such that at least the smallest task of
-// every model within them can be disputed; how large a task may be follows from the model and is the trace's
-// affair. Nothing that a node evaluates may take longer because one of them is large.
+// every decoder within them can be disputed, and of every encoder whose leaves fit into memory; how large a
+// task may be follows from the model and is the trace's affair. Nothing that a node evaluates may take longer because one of them is large.
 
 /// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 34 steps
 /// each: of 4,096.
@@ -124,8 +124,9 @@ pub const INNER_MAX: u32 = 65_536;
 /// Most positions of a decoder's sequence.
 pub const POSITIONS_MAX: u32 = 1 << 20;
 
-/// Most positions of an encoder's: they are the rows of one leaf of its trace, of which there are no more.
-pub const ENCODER_POSITIONS_MAX: u32 = 1 << 16;
+/// Most positions of an encoder's: they are the rows of one leaf of its trace, which has to fit into memory
+/// as a whole. With many heads there is room for fewer.
+pub const ENCODER_POSITIONS_MAX: u32 = 1 << 14;
 
 /// Most tokens of a vocabulary.
 pub const VOCABULARY_MAX: u32 = 1 << 19;

@@ -228,7 +228,8 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         /// Why it failed.
         reason: FailureReason,
     },
-    /// The client withdrew it before it was assigned, and has its money back.
+    /// The client withdrew it before it was assigned, and has its money back; but for the least fee, where
+    /// somebody had bid.
     Cancelled {
         /// Block of cancellation.
         at: BlockNumber,

@@ -250,8 +250,18 @@ impl Door {
 
     /// In front of providers who answer at once, too.
     pub async fn before(providers: Arc<dyn Upstream>, path: &Path, tasks: Tasks, settings: Settings) -> Self {
+        Self::reading(Arc::new(Bytes), providers, path, tasks, settings).await
+    }
+
+    /// The same, where tokens have another text.
+    pub async fn reading(
+        text: Arc<dyn ModelText>,
+        providers: Arc<dyn Upstream>,
+        path: &Path,
+        tasks: Tasks,
+        settings: Settings,
+    ) -> Self {
         let ledger = Arc::new(opened(path).await);
-        let text: Arc<dyn ModelText> = Arc::new(Bytes);
         let texts = BTreeMap::from([("talker".to_owned(), text.clone()), ("embedder".to_owned(), text)]);
         let gateway = Gateway::new(providers, Arc::new(tasks), texts, ledger.clone(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

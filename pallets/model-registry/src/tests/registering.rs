@@ -127,6 +127,20 @@ fn a_model_at_every_limit_can_be_registered() {
 }
 
 #[test]
+fn a_model_of_which_no_task_can_be_disputed_is_refused() {
+    TestExt::new().endow(1, 500).execute_with(|| {
+        Checkable::set(false);
+        for family in ModelFamily::ALL {
+            assert_noop!(
+                register(signed(1), exact(family, |_| ())),
+                Error::<Test>::TooManyPositions
+            );
+        }
+        Checkable::set(true);
+    });
+}
+
+#[test]
 fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
     use ModelFamily::{Bert, Llama};
     type Change = fn(&mut Architecture);
@@ -149,7 +163,7 @@ fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
         (Llama, |a| a.heads *= 2, Error::TooManyHeads),
         (Llama, |a| a.head_dim = u32::MAX, Error::HeadsTooWide),
         (Llama, |a| a.inner += 4, Error::InnerTooWide),
-        (Bert, |a| a.positions += 1, Error::TooManyPositions),
+        (Bert, |a| a.positions = 1 + (1 << 14), Error::TooManyPositions),
         (Llama, |a| a.positions = 1, Error::TooFewPositions),
         (Llama, |a| a.kv_heads = 3, Error::UnevenHeads),
         // Heads that do not share the width of a state.

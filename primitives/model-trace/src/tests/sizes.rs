@@ -9,7 +9,7 @@ use surety_types::{
 };
 
 use super::small::{bert, facts, llama, qwen3};
-use crate::{CellReferee, Layout, Op, Part, TaskFacts};
+use crate::{CellReferee, Layout, LayoutError, Op, Part, TaskFacts};
 use surety_dispute_game::bisection::{Cell, CellValue, Referee, Shape, opening_room};
 
 const ALL: Smoothed = Smoothed {
@@ -243,15 +243,46 @@ fn a_committee_is_for_products_norms_and_choices_that_are_wide() {
     assert_eq!(of_encoder(384, 2_800, 512, Precision::Int12), [Op::Down]);
     // A mean over as many tokens.
     assert_eq!(of_encoder(384, 1_536, 2_048, Precision::Int8), NONE);
-    assert_eq!(of_encoder(384, 1_536, 4_096, Precision::Int8), [Op::Mean]);
     // Over one of them.
-    let first = Architecture {
-        positions: 4_096,
-        pooling: Pooling::First,
-        ..minilm(Precision::Int8)
+    for (pooling, beyond) in [(Pooling::Mean, &[Op::Mean][..]), (Pooling::First, &NONE)] {
+        let few_heads = Architecture {
+            heads: 2,
+            kv_heads: 2,
+            head_dim: 192,
+            positions: 4_096,
+            pooling,
+            ..minilm(Precision::Int8)
+        };
+        let layout = Layout::new(&few_heads, facts(ModelFamily::Bert, 10, H256::zero())).unwrap();
+        assert_eq!(layout.beyond(), beyond);
+    }
+}
+
+/// Rows of a full chunk are further down in their trees than that of the last one.
+#[test]
+fn a_chunk_of_one_row_hides_nothing_that_is_beyond_in_the_others() {
+    for inner in (5_000..5_700).step_by(20) {
+        assert_eq!(
+            of_decoder(2048, inner, 1_024, 18),
+            of_decoder(2048, inner, 1_024, 33),
+            "{inner}"
+        );
+    }
+}
+
+/// Who is challenged has all of a leaf in memory, or loses for want of it.
+#[test]
+fn a_leaf_that_takes_too_much_memory_is_no_leaf() {
+    let layout = |positions| {
+        let long = Architecture {
+            positions,
+            ..minilm(Precision::Int12)
+        };
+        Layout::new(&long, facts(ModelFamily::Bert, 10, H256::zero())).map(|_| ())
     };
-    let layout = Layout::new(&first, facts(ModelFamily::Bert, 10, H256::zero())).unwrap();
-    assert_eq!(layout.beyond(), NONE);
+    assert_eq!(layout(2_048), Ok(()));
+    assert_eq!(layout(4_096), Err(LayoutError::TooLarge));
+    assert_eq!(layout(8_192), Err(LayoutError::TooLarge));
 }
 
 /// Qwen 3 of 0.6 billion parameters, and heads as wide as there may be.

@@ -82,11 +82,11 @@ impl fmt::Display for ArchitectureError {
 impl core::error::Error for ArchitectureError {}
 
 impl Architecture {
-    /// A model with every dimension at its limit. Nobody could run it: it shows that nothing a node does
-    /// takes longer for it.
+    /// A model with every dimension at its limit; an encoder with as many positions as one of these has.
+    /// Nobody could run it: it shows that nothing a node does takes longer for it.
     pub const fn largest(family: ModelFamily) -> Self {
         let (width, positions, activation) = match family {
-            ModelFamily::Bert => (limits::WIDTH_MAX, limits::ENCODER_POSITIONS_MAX, Activation::Gelu),
+            ModelFamily::Bert => (limits::WIDTH_MAX, 512, Activation::Gelu),
             ModelFamily::Llama | ModelFamily::Qwen3 => {
                 (limits::QUERIES_MAX, limits::POSITIONS_MAX, Activation::SwiGlu)
             }
@@ -298,7 +298,7 @@ mod tests {
             (Llama, |a| a.head_dim = u32::MAX, HeadsTooWide),
             (Llama, |a| a.inner += 4, InnerTooWide),
             (Llama, |a| a.positions += 1, TooManyPositions),
-            (Bert, |a| a.positions += 1, TooManyPositions),
+            (Bert, |a| a.positions = 1 + (1 << 14), TooManyPositions),
             (Llama, |a| a.positions = 1, TooFewPositions),
             (Llama, |a| a.kv_heads = 3, UnevenHeads),
             (Bert, |a| a.kv_heads /= 2, UnevenHeads),

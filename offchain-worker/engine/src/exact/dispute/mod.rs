@@ -10,7 +10,7 @@ mod tensors;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use surety_dispute_game::bisection::{Cell, Level, Place, Shape, Trace};
@@ -33,7 +33,7 @@ pub(super) use embed::EmbedWork;
 pub(super) use generate::GenerateWork;
 
 /// A job of which parts can be computed again.
-pub(super) trait Work: Send {
+pub(super) trait Work: Send + Sync {
     /// The leaves of the own trace.
     fn leaves(&mut self, sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError>;
 
@@ -56,9 +56,10 @@ pub(super) trait Work: Send {
 }
 
 /// Most bytes of rows that are kept of a trace, but for those that are needed at once.
-const ROWS_BYTES_MAX: usize = 64 << 20;
-/// Most bytes of leaves that were unfolded and are not just being looked at.
-const UNFOLDED_BYTES_MAX: usize = 64 << 20;
+/// A pass over a long answer of a large model gives hundreds of MiB, and would be made anew for each game.
+const ROWS_BYTES_MAX: usize = 1 << 30;
+/// Most bytes of leaves that were unfolded and are not just being looked at, and as many of their digests.
+const UNFOLDED_BYTES_MAX: usize = 256 << 20;
 
 /// The own view of a claim's trace. Nothing is computed before it is asked for; what was asked for last is
 /// kept, so that a game's next move costs little, and the next game about the same claim as well.
@@ -76,7 +77,7 @@ impl OwnTrace {
             leaves: leaves.filter(|leaves| leaves.len() == layout.leaves() as usize),
             layout: layout.clone(),
             work,
-            sink,
+            sink: Mutex::new(sink),
             rows: BTreeMap::new(),
             loads: 0,
             weights: OnceLock::new(),
@@ -168,7 +169,8 @@ struct Loaded {
 struct Recomputed {
     layout: Layout,
     work: Box<dyn Work>,
-    sink: Box<dyn Sink + Send>,
+    /// Of one question at a time.
+    sink: Mutex<Box<dyn Sink + Send>>,
     leaves: Option<Vec<ContentHash>>,
     rows: BTreeMap<u32, Loaded>,
     /// How often leaves were asked for.
@@ -182,7 +184,8 @@ impl Records for Recomputed {
 
     fn leaves(&mut self) -> Result<&[ContentHash], EngineError> {
         if self.leaves.is_none() {
-            self.leaves = Some(self.work.leaves(&mut *self.sink)?);
+            let sink = self.sink.get_mut().unwrap_or_else(PoisonError::into_inner);
+            self.leaves = Some(self.work.leaves(&mut **sink)?);
         }
         Ok(self.leaves.as_deref().unwrap_or_default())
     }
@@ -200,11 +203,12 @@ impl Records for Recomputed {
         if missing.is_empty() {
             return Ok(());
         }
-        report(&mut *self.sink, 0, 1)?;
         missing.extend(self.beside(&missing, &wanted));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;
-        let found = self.work.rows(&parts, &mut *self.sink)?;
+        let sink = self.sink.get_mut().unwrap_or_else(PoisonError::into_inner);
+        report(&mut **sink, 0, 1)?;
+        let found = self.work.rows(&parts, &mut **sink)?;
         let used = self.loads;
         let found = missing.into_iter().zip(found);
         self.rows
