@@ -29,7 +29,11 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn do_delegate(who: T::AccountId, operator: T::AccountId, amount: u128) -> DispatchResult {
-        ensure!(T::Ledgers::stake(&who) == 0, Error::<T>::WrongRole);
+        // A ledger that was slashed to nothing stays while something is locked, which it does not cover then.
+        ensure!(
+            T::Ledgers::stake(&who) == 0 && T::Ledgers::covers_locks(&who),
+            Error::<T>::WrongRole
+        );
         let mut stake = Stakes::<T>::get(&who).unwrap_or_default();
         asset::hold::<T>(&who, amount)?;
         Self::join(&who, &mut stake, &operator, amount)?;
@@ -67,9 +71,13 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let mut stake = read::<T>(&who)?;
         ensure!(amount > 0, Error::<T>::ZeroAmount);
+        let is_last_own = who == operator && stake.left_on(&who) == Some(day);
         let mut chunk = stake.take_chunk(&operator, day).ok_or(Error::<T>::UnknownChunk)?;
-        ensure!(!Self::is_kept(&operator, day), Error::<T>::SlashPending);
-        ensure!(to == operator || Self::is_clear(day), Error::<T>::TooEarly);
+        ensure!(!Self::is_kept(&chunk, is_last_own), Error::<T>::SlashPending);
+        ensure!(
+            to == operator || Self::is_movable(&chunk, is_last_own),
+            Error::<T>::TooEarly
+        );
         let mut bucket = ledger::read_bucket::<T>(&operator, day);
         Self::burn_lost(&who, &operator, &mut chunk.held, bucket.worth(chunk.shares));
         let stays = chunk.held.checked_sub(amount).ok_or(Error::<T>::NotEnoughStake)?;
@@ -105,8 +113,10 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_withdraw(who: T::AccountId) -> DispatchResult {
         let mut stake = read::<T>(&who)?;
         let now = T::BlockNumberProvider::current_block_number();
+        let last = stake.left_on(&who);
         let is_over = |chunk: &ChunkOf<T>| chunk.available_at <= now;
-        let is_due = |chunk: &ChunkOf<T>| is_over(chunk) && !Self::is_kept(&chunk.operator, chunk.day);
+        let is_last_own = |chunk: &ChunkOf<T>| chunk.operator == who && last == Some(chunk.day);
+        let is_due = |chunk: &ChunkOf<T>| is_over(chunk) && !Self::is_kept(chunk, is_last_own(chunk));
         if !stake.leaving.iter().any(is_due) {
             ensure!(!stake.leaving.iter().any(is_over), Error::<T>::SlashPending);
             return Err(Error::<T>::NothingToWithdraw.into());

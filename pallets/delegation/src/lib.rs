@@ -357,8 +357,8 @@ pub mod pallet {
         LeaveTomorrow,
         /// Nothing left that operator on that day, or it is gone by now. Look at the account's chunks.
         UnknownChunk,
-        /// What the stake answers for can still be reported. Move it when a whole day has passed, or back to
-        /// the operator it left.
+        /// What the stake answers for can still be reported. Move it when a whole day has passed, what an
+        /// operator took out last when it can be withdrawn, or back to the operator it left.
         TooEarly,
         /// No chunk's time has come yet. Wait until the clock shows `available_at` of one.
         NothingToWithdraw,
@@ -438,7 +438,8 @@ pub mod pallet {
         }
 
         /// Puts `amount` plancks of what left `operator` on `day` behind `to`: when a whole day has passed,
-        /// or at any time where that is the operator it left.
+        /// for what the operator itself took out last when it can be withdrawn, or at any time where that is
+        /// the operator it left.
         #[pallet::call_index(3)]
         pub fn redelegate(
             origin: OriginFor<T>,

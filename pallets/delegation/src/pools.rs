@@ -1,11 +1,12 @@
 //! What other pallets may do with pools.
 
 use frame_support::{storage::with_storage_layer, traits::Defensive, weights::Weight};
-use sp_runtime::{DispatchError, DispatchResult, Perquintill};
+use sp_runtime::{ArithmeticError, DispatchError, DispatchResult, Perquintill};
 use surety_types::traits::{PoolLedger, PoolStakes, SessionIndex};
 
 use crate::{
-    Config, Event, Pallet, Pending, Pools, SLASHED_DAYS_MAX, Stakes, Totals, WeightInfo, asset, ledger,
+    Config, Error, Event, Pallet, Pending, Pools, SLASHED_DAYS_MAX, Stakes, Totals, WeightInfo, asset,
+    ledger,
     types::{Day, PendingSlashes},
 };
 
@@ -108,6 +109,7 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
                     ledger::write_bucket::<T>(operator, day, bucket);
                 }
             }
+            taken = taken.saturating_add(Self::slash_last_own(operator, part, since)?);
             Self::burn_own(operator)?;
             Ok::<_, DispatchError>(taken)
         });
@@ -142,6 +144,35 @@ impl<T: Config> PoolLedger<T::AccountId, u128> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
+    /// Takes a part of what an operator took out last, where nothing of its own worked any more and that left
+    /// before `since`. Others whose stake left on the same day lose nothing. Returns how much that is.
+    fn slash_last_own(operator: &T::AccountId, part: Perquintill, since: Day) -> Result<u128, DispatchError> {
+        let mut stake = Stakes::<T>::get(operator).unwrap_or_default();
+        let last = stake.left_on(operator).filter(|day| *day < since);
+        let Some(mut chunk) = last.and_then(|day| stake.take_chunk(operator, day)) else {
+            return Ok(0);
+        };
+        let mut bucket = ledger::read_bucket::<T>(operator, chunk.day);
+        let worth = bucket.worth(chunk.shares);
+        let lost = part.mul_ceil(worth);
+        let shares = match worth.saturating_sub(lost) {
+            0 => chunk.shares,
+            _ => bucket.shares_worth(lost).ok_or(ArithmeticError::Overflow)?,
+        };
+        bucket.remove(shares);
+        chunk.shares = chunk.shares.saturating_sub(shares);
+        Self::burn_lost(operator, operator, &mut chunk.held, bucket.worth(chunk.shares));
+        ledger::write_bucket::<T>(operator, chunk.day, bucket);
+        if chunk.shares > 0 {
+            stake
+                .leaving
+                .try_push(chunk)
+                .map_err(|_| Error::<T>::TooManyStakes)?;
+        }
+        ledger::write_stake::<T>(operator, stake)?;
+        Ok(lost)
+    }
+
     /// Burns what an operator has lost of its own. What is worth nothing stays until somebody settles it.
     fn burn_own(operator: &T::AccountId) -> DispatchResult {
         let Some(mut stake) = Stakes::<T>::get(operator) else {

@@ -38,14 +38,18 @@ impl<T: Config> Pallet<T> {
         Pending::<T>::get(operator).map_or_else(Self::last_day_to_leave, |pending| pending.until)
     }
 
-    /// Whether a slash that waits may take from stake that left an operator on a day.
-    pub(crate) fn is_kept(operator: &T::AccountId, day: Day) -> bool {
-        Pending::<T>::get(operator).is_some_and(|pending| pending.since <= day)
+    /// Whether a slash that waits may take from a chunk. `is_last_own`: it is what its operator took out last
+    /// ([`crate::types::Stake::left_on`]).
+    pub(crate) fn is_kept(chunk: &ChunkOf<T>, is_last_own: bool) -> bool {
+        let pending = Pending::<T>::get(&chunk.operator);
+        pending.is_some_and(|pending| is_last_own || pending.since <= chunk.day)
     }
 
-    /// Whether every report of what stake that left on a day answers for has expired.
-    pub(crate) fn is_clear(day: Day) -> bool {
-        Self::today() >= day.saturating_add(2)
+    /// Whether a chunk that no slash keeps may go to another operator: when every report of what it answers
+    /// for has expired. What an operator took out last answers until it can be withdrawn.
+    pub(crate) fn is_movable(chunk: &ChunkOf<T>, is_last_own: bool) -> bool {
+        let is_due = chunk.available_at <= T::BlockNumberProvider::current_block_number();
+        Self::today() >= chunk.day.saturating_add(2) && (is_due || !is_last_own)
     }
 
     /// Takes what a delegation has earned out of its pool, and the commission, too, where it is the

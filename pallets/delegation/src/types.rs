@@ -106,7 +106,8 @@ pub struct Chunk<AccountId, BlockNumber> {
     /// Whose pool it was in.
     pub operator: AccountId,
     /// It answers for what the operator did up to this day, the last in which it may have been a validator by
-    /// that stake.
+    /// that stake. What an operator took out last answers for longer, where nothing of its own works any
+    /// more.
     pub day: Day,
     /// Shares of that day's fund.
     pub shares: u128,
@@ -162,6 +163,21 @@ impl<AccountId: PartialEq, BlockNumber> Stake<AccountId, BlockNumber> {
     pub(crate) fn delegation_mut(&mut self, operator: &AccountId) -> Option<&mut Delegation<AccountId>> {
         let mut delegations = self.delegations.iter_mut();
         delegations.find(|one| one.operator == *operator)
+    }
+
+    /// Day of what an operator, whose stake this is, took out last, where nothing of its own works any more.
+    ///
+    /// It answers for whatever the operator signs while it is on hold. No set changes while finality stands
+    /// still, so that whoever left just before that signs for days, and would have nothing to lose. Nobody
+    /// honest loses by it: a slash takes a convict's alone, and nothing of this where it had stake of its own
+    /// at work, or that left since the offence. To refuse leaving to who is in a set would not do: it may
+    /// leave first and have finality stand still then.
+    pub(crate) fn left_on(&self, operator: &AccountId) -> Option<Day> {
+        if self.delegation(operator).is_some() {
+            return None;
+        }
+        let own = self.leaving.iter().filter(|chunk| chunk.operator == *operator);
+        own.map(|chunk| chunk.day).max()
     }
 
     /// Takes the delegation to an operator out.

@@ -107,10 +107,12 @@ impl<T: Config> Pallet<T> {
                 claimable: Self::view_claimable(who, &delegation.operator),
             }
         });
+        let last = stake.left_on(who);
         let leaving = stake.leaving.iter().map(|chunk| {
             let bucket = crate::ledger::read_bucket::<T>(&chunk.operator, chunk.day);
             let worth = bucket.worth(chunk.shares);
-            let is_kept = Self::is_kept(&chunk.operator, chunk.day);
+            let is_last_own = chunk.operator == *who && last == Some(chunk.day);
+            let is_kept = Self::is_kept(chunk, is_last_own);
             ChunkView {
                 operator: chunk.operator.clone(),
                 day: chunk.day,
@@ -118,7 +120,7 @@ impl<T: Config> Pallet<T> {
                 lost: chunk.held.saturating_sub(worth),
                 available_at: chunk.available_at,
                 is_kept,
-                is_movable: !is_kept && Self::is_clear(chunk.day),
+                is_movable: !is_kept && Self::is_movable(chunk, is_last_own),
             }
         });
         Some(StakeView {

@@ -11,7 +11,7 @@ use frame_benchmarking::v2::*;
 use frame_support::traits::Get;
 use frame_system::RawOrigin;
 
-use crate::{BlockAuthors, Call, Config, Elapsed, Finalized, NotedAt, Notes, Pallet};
+use crate::{BlockAuthors, Call, Config, Elapsed, Finalized, NotedAt, Notes, Pallet, Progressed};
 
 fn fill<T: Config>() {
     T::Authors::set_for_benchmark(T::AuthoritiesMax::get());
@@ -49,6 +49,7 @@ mod benches {
         }
 
         assert!(Finalized::<T>::get() > 0u32.into() && Elapsed::<T>::get() > 0u32.into());
+        assert!(Progressed::<T>::get() > 0u32.into());
         Ok(())
     }
 }

@@ -38,6 +38,13 @@ pub const AT_ONCE_MAX: u32 = 6;
 /// It moves at the end of a block, so that it shows the same to everything in one.
 pub struct Running<T>(core::marker::PhantomData<T>);
 
+/// The progress of finality: blocks that have become final, [`AT_ONCE_MAX`] of them at most in one block,
+/// full or not. Says whether finality stands still, which whoever fills blocks must not be able to feign.
+/// Only differences mean anything.
+///
+/// It moves when [`Running`] does, and in full blocks besides.
+pub struct Progress<T>(core::marker::PhantomData<T>);
+
 /// Who makes blocks. Provided by the runtime.
 pub trait BlockAuthors<AccountId> {
     /// Those of the present session, in any order, each once.
@@ -61,7 +68,7 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
 
     use super::{
-        AT_ONCE_MAX, BlockAuthors, Running, WeightInfo,
+        AT_ONCE_MAX, BlockAuthors, Progress, Running, WeightInfo,
         inherent::{self, INHERENT_IDENTIFIER, InherentError},
         median::lower_median,
     };
@@ -103,6 +110,10 @@ pub mod pallet {
     /// What the running clock shows: the time that everybody calls now.
     #[pallet::storage]
     pub type Elapsed<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
+
+    /// How far finality has come, without what became final in one go.
+    #[pallet::storage]
+    pub type Progressed<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 
     /// In which block the last note was taken.
     #[pallet::storage]
@@ -206,7 +217,7 @@ pub mod pallet {
             lower_median(T::Authors::all().iter().map(noted).collect()).unwrap_or_else(Zero::zero)
         }
 
-        /// Moves both clocks on to what most authorities have seen.
+        /// Moves all clocks on to what most authorities have seen.
         pub(crate) fn tick() {
             let median = Self::median();
             let passed = median.saturating_sub(Finalized::<T>::get());
@@ -214,9 +225,10 @@ pub mod pallet {
                 return;
             }
             Finalized::<T>::put(median);
+            let passed = passed.min(AT_ONCE_MAX.into());
+            Progressed::<T>::mutate(|progressed| *progressed = progressed.saturating_add(passed));
             // Who was kept out of this block could not have used its time.
             if !T::IsFull::get() {
-                let passed = passed.min(AT_ONCE_MAX.into());
                 Elapsed::<T>::mutate(|elapsed| *elapsed = elapsed.saturating_add(passed));
             }
         }
@@ -232,6 +244,19 @@ pub mod pallet {
         #[cfg(any(feature = "std", feature = "runtime-benchmarks"))]
         fn set_block_number(block: BlockNumberFor<T>) {
             Elapsed::<T>::put(block);
+        }
+    }
+
+    impl<T: Config> BlockNumberProvider for Progress<T> {
+        type BlockNumber = BlockNumberFor<T>;
+
+        fn current_block_number() -> BlockNumberFor<T> {
+            Progressed::<T>::get()
+        }
+
+        #[cfg(any(feature = "std", feature = "runtime-benchmarks"))]
+        fn set_block_number(block: BlockNumberFor<T>) {
+            Progressed::<T>::put(block);
         }
     }
 

@@ -9,7 +9,10 @@ use frame_support::{
 use proptest::prelude::*;
 use sp_runtime::{DispatchError, traits::BlockNumberProvider};
 
-use crate::{AT_ONCE_MAX, Call, Elapsed, Error, Finalized, Notes, Running, inherent::InherentError, mock::*};
+use crate::{
+    AT_ONCE_MAX, Call, Elapsed, Error, Finalized, Notes, Progress, Progressed, Running,
+    inherent::InherentError, mock::*,
+};
 
 fn shown() -> u64 {
     <FinalityClock as Get<u64>>::get()
@@ -17,6 +20,10 @@ fn shown() -> u64 {
 
 fn running() -> u64 {
     Running::<Test>::current_block_number()
+}
+
+fn progress() -> u64 {
+    Progress::<Test>::current_block_number()
 }
 
 #[test]
@@ -136,6 +143,28 @@ fn no_time_passes_in_a_full_block_and_none_is_made_up_for() {
 }
 
 #[test]
+fn finality_progresses_in_full_blocks_too_and_no_faster_after_a_standstill() {
+    execute(1, || {
+        for now in 3..20 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        let before = running();
+        assert_eq!(progress(), before);
+        IsFull::set(true);
+        for now in 20..40 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        assert_eq!((progress(), running()), (before + 20, before));
+        for now in 40..200 {
+            assert_ok!(note_in(now, 37));
+        }
+        assert_eq!(progress(), before + 20);
+        assert_ok!(note_in(200, 198));
+        assert_eq!(progress(), before + 20 + u64::from(AT_ONCE_MAX));
+    });
+}
+
+#[test]
 fn the_running_clock_shows_the_same_throughout_a_block() {
     execute(1, || {
         assert_ok!(note_in(5, 3));
@@ -216,12 +245,21 @@ fn try_state_notices_a_clock_that_is_off() {
         assert_ok!(FinalityClock::do_try_state());
         for (wrong, complaint) in [
             (9, "CLOCK-1: the clock is ahead of the chain"),
-            (4, "CLOCK-2: more time has run than blocks are final"),
+            (
+                4,
+                "CLOCK-2: finality has progressed by more blocks than are final",
+            ),
         ] {
             Finalized::<Test>::put(wrong);
             assert_err!(FinalityClock::do_try_state(), complaint);
         }
         Finalized::<Test>::put(5);
+        Progressed::<Test>::put(4);
+        assert_err!(
+            FinalityClock::do_try_state(),
+            "CLOCK-2: more time has run than finality has progressed"
+        );
+        Progressed::<Test>::put(5);
         Notes::<Test>::mutate(|notes| notes.iter_mut().for_each(|(_, note)| *note = 9));
         assert_err!(
             FinalityClock::do_try_state(),
@@ -255,7 +293,7 @@ proptest! {
                 }
                 assert_ok!(note_in(now, finalized));
                 assert!(shown() <= seen, "{} {seen}", shown());
-                assert!(running() <= shown());
+                assert!(running() <= progress() && progress() <= shown());
             }
         });
     }

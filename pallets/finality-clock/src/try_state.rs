@@ -3,7 +3,7 @@
 use frame_support::ensure;
 use sp_runtime::{TryRuntimeError, traits::Zero};
 
-use crate::{Config, Elapsed, Finalized, Notes, Pallet};
+use crate::{Config, Elapsed, Finalized, Notes, Pallet, Progressed};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -25,9 +25,14 @@ impl<T: Config> Pallet<T> {
     }
 
     fn clock_2_no_more_time_runs_than_becomes_final() -> Result<(), TryRuntimeError> {
+        let progressed = Progressed::<T>::get();
         ensure!(
-            Elapsed::<T>::get() <= Finalized::<T>::get(),
-            "CLOCK-2: more time has run than blocks are final"
+            progressed <= Finalized::<T>::get(),
+            "CLOCK-2: finality has progressed by more blocks than are final"
+        );
+        ensure!(
+            Elapsed::<T>::get() <= progressed,
+            "CLOCK-2: more time has run than finality has progressed"
         );
         Ok(())
     }

@@ -7,7 +7,7 @@ use frame_support::weights::Weight;
 pub trait WeightInfo {
     /// Weight of `note`.
     fn note() -> Weight;
-    /// Moving the clock at the end of a block.
+    /// Moving the clocks at the end of a block.
     fn tick() -> Weight;
 }
 

@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
-use sp_runtime::DispatchError;
+use sp_runtime::{DispatchError, traits::Saturating};
 use surety_types::{
     TaskId, limits,
     speed::Requirements,
     task::{FailureReason, PerBid, PerMember},
-    traits::{BlockEntropy, Escrow, ProviderDirectory, StakeLedger, TaskTrust},
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, Escrow, ProviderDirectory, StakeLedger, TaskTrust},
 };
 
 use crate::{
@@ -18,20 +18,34 @@ use crate::{
     step::Step,
 };
 
+/// Blocks after bids are closed in which the first output after that is still kept: fewer than block-entropy
+/// keeps.
+const ENTROPY_BLOCKS: u32 = 200;
+
 /// Entropy, and the block whose author gave it.
 pub(crate) type Entropy<T> = (H256, BlockNumberFor<T>);
 
 impl<T: Config> Pallet<T> {
     /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids
-    /// were closed.
+    /// were closed, and for good once there is none that counts.
     pub(crate) fn try_draw(
         id: TaskId,
         task: &TaskOf<T>,
         since: BlockNumberFor<T>,
     ) -> Result<Option<Step<BlockNumberFor<T>>>, DispatchError> {
-        T::Entropy::first_after(since)
+        Self::draw_entropy(since)
             .map(|entropy| Self::hold_draw(id, task, entropy))
             .transpose()
+    }
+
+    /// That of the first block after `since`. Where nobody has asked in time for it to be known still, or had
+    /// to wait for it for longer than a draw waits, there is none: whoever calls would choose among later
+    /// blocks, or between a draw and none.
+    fn draw_entropy(since: BlockNumberFor<T>) -> Option<Entropy<T>> {
+        let kept = since.saturating_add(ENTROPY_BLOCKS.into());
+        let patience = since.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
+        let is_kept = frame_system::Pallet::<T>::block_number() <= kept;
+        T::Entropy::first_after(since).filter(|(_, block)| is_kept && *block <= patience)
     }
 
     pub(crate) fn hold_draw(

@@ -204,7 +204,8 @@ impl<T: Config> Pallet<T> {
         Ok(record)
     }
 
-    /// Returns how many deposits went back.
+    /// Whoever has bid has paid for that: once somebody has, the client pays the least fee of a task, as for
+    /// a settlement that pays nobody. Returns how many deposits went back.
     pub(crate) fn do_cancel(client: T::AccountId, id: TaskId) -> Result<u32, DispatchError> {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(task.client == client, Error::<T>::NotClient);
@@ -212,7 +213,12 @@ impl<T: Config> Pallet<T> {
             !matches!(Self::auction_at_now(id, &task), Auction::Closed),
             Error::<T>::WrongPhase
         );
-        Self::call_off(id, task)
+        if BidCounts::<T>::get(id).placed > 0 {
+            T::Escrow::settle(id, &[], &[])?;
+        } else {
+            T::Escrow::refund(id)?;
+        }
+        Ok(Self::call_off(id, task))
     }
 
     pub(crate) fn do_advance(id: TaskId) -> DispatchResultWithPostInfo {

@@ -283,7 +283,8 @@ pub mod pallet {
             /// Why it failed.
             reason: FailureReason,
         },
-        /// The task ended before it was assigned, and the client has its money back.
+        /// The task ended before it was assigned, and the client has its money back; of one that it withdrew
+        /// once somebody had bid, all but the least fee.
         TaskCancelled {
             /// Task id.
             task: TaskId,
@@ -454,7 +455,8 @@ pub mod pallet {
             Self::do_reveal_bid(task, provider, bid)
         }
 
-        /// Withdraws a task before the reveals close; escrow and deposits go back. For its client.
+        /// Withdraws a task before the reveals close; escrow and deposits go back. For its client, who pays
+        /// the least fee of a task once somebody has bid.
         #[pallet::call_index(3)]
         #[pallet::weight(T::WeightInfo::cancel(limits::BIDS_MAX))]
         pub fn cancel(origin: OriginFor<T>, task: TaskId) -> DispatchResultWithPostInfo {

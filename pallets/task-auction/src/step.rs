@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `Bidding{until}` | now > until | `Revealing` |
 //! | `Revealing{until}` | now > until | `Drawing`; once `Revealing`, for longer, if bids are still sealed |
-//! | `Drawing{since}` | there is entropy of a block after `since` | `Running`, or `Failed(NotEnoughBids)` |
+//! | `Drawing{since}` | entropy of the first block after `since` is there | `Running`, or `Failed(NotEnoughBids)` |
 //! | `Drawing{since}` | block > since + [`ENTROPY_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
 //! | `Running` | its round says | it says |
 //! | finished at `at` | block > at + `FinishedRetention` | removed |
@@ -147,9 +147,8 @@ impl<T: Config> Pallet<T> {
         AwaitingEntropy::<T>::insert(id, since);
     }
 
-    /// Ends a task that was not assigned; nobody is at fault. Returns how many deposits went back.
-    pub(crate) fn call_off(id: TaskId, mut task: TaskOf<T>) -> Result<u32, DispatchError> {
-        T::Escrow::refund(id)?;
+    /// Ends a task that was not assigned; its money was moved. Returns how many deposits went back.
+    pub(crate) fn call_off(id: TaskId, mut task: TaskOf<T>) -> u32 {
         let mut deposits = 0u32;
         for (provider, bid) in Self::bids_of(id) {
             if bid.opened.is_none() {
@@ -161,7 +160,7 @@ impl<T: Config> Pallet<T> {
         task.state = TaskStateOf::<T>::Cancelled { at };
         Self::finish(id, task);
         Self::deposit_event(Event::TaskCancelled { task: id });
-        Ok(deposits)
+        deposits
     }
 
     pub(crate) fn fail(id: TaskId, task: TaskOf<T>, reason: FailureReason) -> DispatchResult {
@@ -203,8 +202,10 @@ impl<T: Config> Pallet<T> {
             Ok(Some(step)) => Ok(step),
             _ if is_overdue::<T>(since) => {
                 Self::deposit_event(Event::DrawAbandoned { task: id });
+                // Nobody is at fault.
+                T::Escrow::refund(id)?;
                 Ok(Step::CalledOff {
-                    deposits: Self::call_off(id, task)?,
+                    deposits: Self::call_off(id, task),
                 })
             }
             Ok(None) => Ok(Step::Waits { until: Self::now() }),

@@ -14,7 +14,7 @@ pub trait WeightInfo {
     fn reveal_bid() -> Weight;
     /// An opening of a bid is found to be right.
     fn authorize_reveal_bid() -> Weight;
-    /// [`crate::Pallet::cancel`], with `b` deposits to give back.
+    /// [`crate::Pallet::cancel`], with `b` deposits to give back, and the fee to take where there are any.
     fn cancel(b: u32) -> Weight;
     /// A step that opens the reveals.
     fn open_reveals() -> Weight;

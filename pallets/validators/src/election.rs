@@ -76,12 +76,24 @@ impl<T: Config> Pallet<T> {
         elected
     }
 
-    fn has_bond(operator: &T::AccountId) -> bool {
+    pub(crate) fn has_bond(operator: &T::AccountId) -> bool {
         T::Pools::own(operator) >= KEPT_PART.mul_ceil(T::MinSelfBond::get())
     }
 
     fn is_proven(operator: &T::AccountId) -> bool {
         Candidates::<T>::get(operator).is_some_and(|candidate| candidate.proven)
+    }
+
+    /// Has those elected no more that have taken all of their own out. When they come back they say so again:
+    /// they may have done something else meanwhile, and be in jail for that.
+    fn stop_who_left() {
+        let left: Vec<_> = Candidates::<T>::iter()
+            .filter(|(operator, candidate)| candidate.wants_to && T::Pools::own(operator).is_zero())
+            .map(|(operator, _)| operator)
+            .collect();
+        for operator in left {
+            Self::stop(&operator, ChillReason::NoBond);
+        }
     }
 
     /// Where there are as many candidates as there may be, those with less of their own than `MinSelfBond`
@@ -137,6 +149,7 @@ impl<T: Config> Pallet<T> {
 
     /// The validators of the session `index`, if they or their keys are not those of the session before it.
     pub(crate) fn plan(index: SessionIndex) -> Option<Vec<(T::AccountId, ())>> {
+        Self::stop_who_left();
         Self::make_room();
         let least = usize::try_from(T::ValidatorsMin::get().max(1)).unwrap_or(usize::MAX);
         let next = if StoodStill::<T>::get() {

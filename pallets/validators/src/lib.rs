@@ -83,7 +83,8 @@ pub mod pallet {
         /// What service is worth.
         type Pay: ServicePay<Self::Balance>;
 
-        /// The running clock. It stands still while finality does.
+        /// The progress of finality, whether or not blocks are full: whoever fills them must neither unpay
+        /// validators nor put off an election.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
         /// Stake of its own that an operator has to have, in plancks.
@@ -125,11 +126,11 @@ pub mod pallet {
     #[pallet::unbounded] // As Session's: keys have no longest encoding for it. As many as validators.
     pub type RunningKeys<T: Config> = StorageValue<_, Vec<(T::AccountId, T::Keys)>, ValueQuery>;
 
-    /// What the running clock showed when the session began.
+    /// How far finality had come when the session began.
     #[pallet::storage]
     pub type BeganAt<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 
-    /// Whether the running clock stood still for most of the last session.
+    /// Whether finality stood still for most of the last session.
     #[pallet::storage]
     pub type StoodStill<T: Config> = StorageValue<_, bool, ValueQuery>;
 

@@ -88,7 +88,7 @@ parameter_types! {
     pub static Present: Vec<AccountId> = Vec::new();
     /// By their id.
     pub static Slashes: Vec<Convicted> = Vec::new();
-    pub static RunningClock: u64 = 0;
+    pub static Progress: u64 = 0;
     pub static Finalizes: bool = true;
     pub static Draw: u64 = 0;
     /// Validators whose nodes are off.
@@ -304,11 +304,11 @@ impl BlockNumberProvider for Clock {
     type BlockNumber = u64;
 
     fn current_block_number() -> u64 {
-        RunningClock::get()
+        Progress::get()
     }
 
     fn set_block_number(block: u64) {
-        RunningClock::set(block);
+        Progress::set(block);
     }
 }
 
@@ -327,7 +327,7 @@ impl TestExt {
         Suspended::take();
         Present::take();
         Slashes::take();
-        RunningClock::take();
+        Progress::take();
         Finalizes::set(true);
         Draw::take();
         Absent::take();
@@ -409,7 +409,7 @@ pub(crate) fn pass_block() {
     AllPalletsWithSystem::on_initialize(now);
     AllPalletsWithSystem::on_finalize(now);
     if Finalizes::get() {
-        RunningClock::mutate(|clock| *clock += 1);
+        Progress::mutate(|clock| *clock += 1);
     }
 }
 

@@ -26,8 +26,8 @@ impl<T: Config> EventHandler<T::AccountId, BlockNumberFor<T>> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Counts what each validator did in the session that ends. One in which the running clock moved by less
-    /// than half of its blocks counts for nobody: while finality stands still the network is at fault.
+    /// Counts what each validator did in the session that ends. One in which finality moved by less than half
+    /// of its blocks counts for nobody: while it stands still the network is at fault.
     pub(crate) fn count_session() {
         let made: BTreeMap<_, _> = Authored::<T>::drain().collect();
         let blocks = made

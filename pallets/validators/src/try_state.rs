@@ -52,7 +52,7 @@ fn validator_3_candidates_are_bounded_and_free<T: Config>() -> Result<(), TryRun
     );
     for (operator, candidate) in Candidates::<T>::iter() {
         ensure!(
-            !candidate.wants_to || !T::Penalties::is_in_jail(&operator),
+            !candidate.wants_to || !Pallet::<T>::has_bond(&operator) || !T::Penalties::is_in_jail(&operator),
             "VALIDATOR-3: who is in jail can be elected"
         );
     }

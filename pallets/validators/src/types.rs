@@ -31,7 +31,7 @@ pub enum ChillReason {
     Absent,
     /// It signed two of a kind.
     Convicted,
-    /// It has less of its own in its pool than `MinSelfBond`, and there was no room for it.
+    /// It has nothing of its own in its pool, or less than `MinSelfBond` where there was no room for it.
     NoBond,
 }
 

@@ -112,6 +112,9 @@ impl surety_pallet_block_entropy::Config for Runtime {
 /// The clock of everything that somebody can lose money by being late with.
 pub type RunningClock = surety_pallet_finality_clock::Running<Runtime>;
 
+/// What tells whether finality stands still. Unlike the clock it goes on in full blocks.
+pub type FinalityProgress = surety_pallet_finality_clock::Progress<Runtime>;
+
 /// The validators of the session, who make its blocks.
 pub struct SessionValidators;
 

@@ -8,7 +8,7 @@ use surety_types::traits::Sessions;
 
 use super::{
     compute::ValidatorPot,
-    consensus::{RunningClock, SESSIONS_KEPT, VALIDATORS_MAX},
+    consensus::{FinalityProgress, RunningClock, SESSIONS_KEPT, VALIDATORS_MAX},
     tracks::DEFERRAL_MIN,
 };
 use crate::{
@@ -81,7 +81,7 @@ impl surety_pallet_validators::Config for Runtime {
     type Penalties = TrustLock;
     type Jail = TrustLock;
     type Pay = Emission;
-    type BlockNumberProvider = RunningClock;
+    type BlockNumberProvider = FinalityProgress;
     type MinSelfBond = dynamic::delegation::MinSelfBond;
     type ValidatorsMin = ValidatorsMin;
     type ValidatorsMax = ValidatorsMax;

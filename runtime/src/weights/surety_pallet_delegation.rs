@@ -283,7 +283,7 @@ impl<T: frame_system::Config> surety_pallet_delegation::WeightInfo for WeightInf
 	/// Proof: `Delegation::Pools` (`max_values`: None, `max_size`: Some(152), added: 2627, mode: `MaxEncodedLen`)
 	/// Storage: `Delegation::Totals` (r:1 w:1)
 	/// Proof: `Delegation::Totals` (`max_values`: Some(1), `max_size`: Some(52), added: 547, mode: `MaxEncodedLen`)
-	/// Storage: `Delegation::Buckets` (r:47 w:4)
+	/// Storage: `Delegation::Buckets` (r:47 w:5)
 	/// Proof: `Delegation::Buckets` (`max_values`: None, `max_size`: Some(92), added: 2567, mode: `MaxEncodedLen`)
 	/// Storage: `Delegation::Stakes` (r:1 w:1)
 	/// Proof: `Delegation::Stakes` (`max_values`: None, `max_size`: Some(4786), added: 7261, mode: `MaxEncodedLen`)
@@ -299,6 +299,6 @@ impl<T: frame_system::Config> surety_pallet_delegation::WeightInfo for WeightInf
 		Weight::from_parts(2_879_403_000, 0)
 			.saturating_add(Weight::from_parts(0, 121639))
 			.saturating_add(T::DbWeight::get().reads(53))
-			.saturating_add(T::DbWeight::get().writes(10))
+			.saturating_add(T::DbWeight::get().writes(11))
 	}
 }

@@ -59,6 +59,8 @@ impl<T: frame_system::Config> surety_pallet_finality_clock::WeightInfo for Weigh
 	/// Proof: `Session::Validators` (`max_values`: Some(1), `max_size`: None, mode: `Measured`)
 	/// Storage: `FinalityClock::Finalised` (r:1 w:1)
 	/// Proof: `FinalityClock::Finalised` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Progressed` (r:1 w:1)
+	/// Proof: `FinalityClock::Progressed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:1)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn tick() -> Weight {
@@ -68,7 +70,7 @@ impl<T: frame_system::Config> surety_pallet_finality_clock::WeightInfo for Weigh
 		// Minimum execution time: 140_133_000 picoseconds.
 		Weight::from_parts(155_123_000, 0)
 			.saturating_add(Weight::from_parts(0, 69705))
-			.saturating_add(T::DbWeight::get().reads(4))
-			.saturating_add(T::DbWeight::get().writes(2))
+			.saturating_add(T::DbWeight::get().reads(5))
+			.saturating_add(T::DbWeight::get().writes(3))
 	}
 }

@@ -204,9 +204,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 8294))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
-	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(41), added: 2516, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:3 w:3)
+	/// Storage: `System::Account` (r:5 w:5)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4829), added: 7304, mode: `MaxEncodedLen`)
@@ -216,6 +216,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(100), added: 2575, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Totals` (r:1 w:1)
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::BidCounts` (r:1 w:0)
+	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:64 w:64)
@@ -244,9 +246,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 8799))
 			// Standard Error: 1_303_929
 			.saturating_add(Weight::from_parts(34_237_222, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(13))
+			.saturating_add(T::DbWeight::get().reads(18))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
-			.saturating_add(T::DbWeight::get().writes(13))
+			.saturating_add(T::DbWeight::get().writes(15))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}

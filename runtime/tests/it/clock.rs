@@ -14,9 +14,10 @@ use surety_pallet_finality_clock::{Finalized, Notes};
 use surety_pallet_results::Call as ResultsCall;
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Records, Slashes};
+use surety_pallet_validators::StoodStill;
 use surety_proofs::{CommitStatement, PartOpening, SegmentOpening, SignedStatement};
 use surety_runtime::{
-    BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
+    BlockNumber, Delegation, Results, Runtime, RuntimeCall, Session, System, TransactionPayment, TrustLock,
     configs::{
         consensus::{NoRoomForAnswers, RunningClock},
         system::RuntimeBlockWeights,
@@ -30,7 +31,11 @@ use surety_types::{
     trust::{AuditAnswer, AuditProof, Content, ItemLeaves},
 };
 
-use crate::{chain::Chain, market::*};
+use crate::{
+    chain::{Chain, account},
+    consensus::run_sessions,
+    market::*,
+};
 
 /// Far longer than any window of the dev chain but those for unbonding and jail.
 const STANDSTILL: BlockNumber = 150;
@@ -357,7 +362,7 @@ fn a_flood_of_calls_keeps_out_no_opening() {
     let limits = RuntimeBlockWeights::get();
     let flood = limits.get(DispatchClass::Normal).max_total.unwrap();
     let transfer = pallet_balances::Call::transfer_keep_alive {
-        dest: crate::chain::account(Bob).into(),
+        dest: account(Bob).into(),
         value: surety_runtime::units::SURE,
     };
     let refused = chain.busy_block((flood, DispatchClass::Normal), Alice, transfer);
@@ -395,4 +400,23 @@ fn a_block_without_room_for_an_answer_takes_nobodys_time() {
     let done = chain.busy_block((kept, DispatchClass::Operational), Alice, remark());
     assert_eq!((done, clock(&mut chain)), (Ok(Ok(())), before + 1));
     assert!(!chain.query(<NoRoomForAnswers as Get<bool>>::get));
+}
+
+#[test]
+fn whoever_fills_blocks_neither_takes_validators_pay_nor_puts_off_an_election() {
+    // A session is a day there.
+    let mut chain = Chain::new("local_testnet");
+    run_sessions(&mut chain, 2);
+    let session = chain.query(Session::current_index);
+    let earned = || Delegation::claimable(account(Alice), account(Alice));
+    let (before, paid) = (clock(&mut chain), chain.query(earned));
+    let full = RuntimeBlockWeights::get().max_block;
+    while chain.query(Session::current_index) == session {
+        let remark = frame_system::Call::remark { remark: Vec::new() };
+        let refused = chain.busy_block((full, DispatchClass::Operational), Alice, remark);
+        assert_eq!(refused, Err(InvalidTransaction::ExhaustsResources.into()));
+    }
+    assert_eq!(clock(&mut chain), before);
+    assert!(!chain.query(StoodStill::<Runtime>::get));
+    assert!(chain.query(earned) > paid);
 }

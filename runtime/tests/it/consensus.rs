@@ -1,7 +1,8 @@
 //! Sessions, the history of keys, and those who sign two of a kind.
 
 use codec::{Decode, Encode};
-use frame_support::traits::KeyOwnerProofSystem;
+use frame_support::{assert_ok, traits::KeyOwnerProofSystem};
+use frame_system::RawOrigin;
 use pallet_session::historical;
 use sp_consensus_babe::{
     Slot,
@@ -18,7 +19,7 @@ use sp_keyring::{
 use sp_runtime::{
     Perbill,
     generic::{Digest, DigestItem},
-    traits::{Header as _, OpaqueKeys},
+    traits::{Dispatchable, Header as _, OpaqueKeys},
 };
 use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_pallet_validators::KeyOwners;
@@ -159,6 +160,54 @@ pub fn four_validators() -> Chain {
     let mut chain = Chain::with_validators(&[Alice, Bob, Charlie, Dave]);
     run_sessions(&mut chain, 1);
     chain
+}
+
+/// Takes the session keys of those who are away from them, as a referendum of root's does.
+fn purges_keys_of(away: &[Sr25519Keyring]) -> RuntimeCall {
+    let purge = |who: &Sr25519Keyring| -> RuntimeCall {
+        let as_origin = Box::new(RawOrigin::Signed(account(*who)).into());
+        let call = Box::new(pallet_session::Call::<Runtime>::purge_keys {}.into());
+        pallet_utility::Call::<Runtime>::dispatch_as { as_origin, call }.into()
+    };
+    let calls = away.iter().map(purge).collect();
+    pallet_utility::Call::<Runtime>::batch_all { calls }.into()
+}
+
+#[test]
+fn root_forces_a_set_without_those_who_are_away_once_it_is_queued_without_their_keys() {
+    let mut chain = four_validators();
+    let final_block = chain.number();
+    let away = [Charlie, Dave];
+    chain.absent = away.to_vec();
+    chain.finalizes = false;
+    run_sessions(&mut chain, 1);
+    chain.query(|| {
+        assert_ok!(purges_keys_of(&away).dispatch(RawOrigin::Root.into()));
+    });
+    let sizes = |chain: &mut Chain| {
+        let running = chain.query(Session::validators).len();
+        (running, chain.query(Session::queued_keys).len())
+    };
+    // A change that is forced now would be to the same set again.
+    assert_eq!(sizes(&mut chain), (4, 4));
+    run_sessions(&mut chain, 1);
+    assert_eq!(sizes(&mut chain), (4, 2));
+    let delay = 10;
+    chain.query(|| {
+        assert_ok!(Grandpa::note_stalled(RawOrigin::Root.into(), delay, final_block));
+    });
+    run_sessions(&mut chain, 1);
+    chain.query(|| {
+        let validators = Session::validators();
+        assert!(away.iter().all(|who| !validators.contains(&account(*who))));
+        let change = Grandpa::pending_change().unwrap();
+        assert_eq!((change.forced, change.delay), (Some(final_block), delay));
+        assert_eq!(change.next_authorities.len(), 2);
+        // Of the nodes' sets, which count changes that come into force, it is the next one, too.
+        assert_eq!(pallet_grandpa::CurrentSetId::<Runtime>::get(), 1);
+    });
+    chain.run_to(chain.number() + delay);
+    assert_eq!(chain.query(Grandpa::grandpa_authorities).len(), 2);
 }
 
 /// As `set_keys` stores them once it has seen the proof.

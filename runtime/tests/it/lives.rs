@@ -1,6 +1,6 @@
 //! Whole task lives: from a posted task to money that moved, or did not.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{assert_noop, assert_ok, traits::Get};
 use sp_keyring::Sr25519Keyring::AliceStash;
 use surety_runtime::{
     AccountId, Balance, Balances, Runtime, RuntimeEvent,
@@ -8,6 +8,7 @@ use surety_runtime::{
         compute::{TreasuryAccount, ValidatorPot},
         stake::UNBONDING_MIN,
     },
+    params::dynamic::billing::FeeMin,
     units::SURE,
 };
 use surety_types::task::{FailureReason, ResultClaim, TaskState, Verdict};
@@ -307,6 +308,31 @@ fn too_few_bids_give_the_client_its_money_back() {
         }
     ));
     assert_eq!(chain.free(&account(CLIENT)), before + CAP + CLIENT_LOCK);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn a_client_that_cancels_what_others_have_bid_for_pays_the_least_fee() {
+    let mut chain = open();
+    let task = post(&mut chain, 3);
+    heartbeats(&mut chain);
+    all_ok(chain.block(vec![PROVIDERS[0].sealed(task)]));
+    let [client, treasury, validators] = parties(&mut chain);
+    chain.query(|| {
+        // Without a transaction, of which treasury and validators have their parts.
+        let origin = frame_system::RawOrigin::Signed(account(CLIENT));
+        assert_ok!(surety_runtime::TaskAuction::cancel(origin.into(), task));
+    });
+    let fee = chain.query(FeeMin::get);
+    assert!(fee > 0);
+    assert_eq!(
+        parties(&mut chain),
+        [
+            client + CAP - fee + CLIENT_LOCK,
+            treasury + fee * 2 / 5,
+            validators + fee * 2 / 5
+        ]
+    );
     assert_cleared(&mut chain, task);
 }
 

@@ -5,7 +5,7 @@ use sp_runtime::{DispatchError, Permill, TokenError};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
-    traits::{PoolLedger, PoolStakes},
+    traits::{PoolLedger, PoolStakes, StakeLedger},
 };
 
 use crate::{DELEGATIONS_MAX, DELEGATORS_MAX, Error, Event, POOLS_MAX, Pools, Stakes, Totals, mock::*};
@@ -103,6 +103,22 @@ fn an_account_has_a_ledger_or_stake_in_pools() {
             MockStake::remove(2);
             assert_ok!(Delegation::delegate(signed(2), 1, 100));
             assert!(Delegation::is_staked(&2));
+        });
+}
+
+#[test]
+fn an_account_whose_ledger_was_slashed_to_nothing_has_it_still_while_something_is_locked() {
+    TestExt::new()
+        .pool(1, SELF_BOND)
+        .endow(2, 2_000)
+        .execute_with(|| {
+            MockStake::bond(2, 12, Role::Provider, 100);
+            assert_ok!(MockStake::lock(&2, 100));
+            assert_eq!(MockStake::seize(&2, 60, 40, &[]), 100);
+            assert_eq!((MockStake::stake(&2), MockStake::locked(2)), (0, 40));
+            assert_noop!(Delegation::delegate(signed(2), 1, 100), Error::<Test>::WrongRole);
+            MockStake::unlock(&2, 40);
+            assert_ok!(Delegation::delegate(signed(2), 1, 100));
         });
 }
 

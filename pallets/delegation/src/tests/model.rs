@@ -163,10 +163,29 @@ impl Model {
         self.join(who, to, amount);
     }
 
-    pub(super) fn is_kept(&self, operator: AccountId, day: u32) -> bool {
-        self.waiting
-            .get(&operator)
-            .is_some_and(|waiting| waiting.since <= day)
+    pub(super) fn is_kept(&self, owner: AccountId, operator: AccountId, day: u32) -> bool {
+        let waiting = self.waiting.get(&operator);
+        waiting.is_some_and(|waiting| waiting.since <= day || self.is_last_own(owner, operator, day))
+    }
+
+    /// The day of what an operator took out last, where nothing of its own works any more.
+    fn left_on(&self, operator: AccountId) -> Option<u32> {
+        if self.is_led(operator) {
+            return None;
+        }
+        let chunks = self.chunks.keys();
+        let own = chunks.filter(|(owner, of, _)| *owner == operator && *of == operator);
+        own.map(|(_, _, day)| *day).max()
+    }
+
+    fn is_last_own(&self, owner: AccountId, operator: AccountId, day: u32) -> bool {
+        owner == operator && self.left_on(operator) == Some(day)
+    }
+
+    /// Whether a chunk cannot go to another operator yet.
+    pub(super) fn answers(&self, owner: AccountId, operator: AccountId, day: u32) -> bool {
+        let is_due = self.chunks[&(owner, operator, day)].available_at <= System::block_number();
+        today() < day + 2 || (self.is_last_own(owner, operator, day) && !is_due)
     }
 
     /// Releases what is due. Says whether anything was.
@@ -177,7 +196,7 @@ impl Model {
             .filter(|((owner, operator, day), chunk)| {
                 *owner == who
                     && chunk.available_at <= System::block_number()
-                    && !self.is_kept(*operator, *day)
+                    && !self.is_kept(who, *operator, *day)
             })
             .map(|(key, _)| *key)
             .collect();
@@ -225,14 +244,16 @@ impl Model {
     }
 
     /// Everybody who was behind an operator on a day or later loses so many thousandths, however long ago
-    /// that is. Who left after `until`, while a slash waited, left as of that day.
+    /// that is. Who left after `until`, while a slash waited, left as of that day. An operator that had
+    /// nothing of its own there any more loses of what it took out last.
     pub(super) fn slash(&mut self, operator: AccountId, thousandths: u128, since: u32, until: u32) {
+        let last = self.left_on(operator);
         let holdings = self.pools.get_mut(&operator).into_iter();
         let stakes = holdings.flat_map(|pool| pool.holdings.values_mut().map(|holding| &mut holding.stake));
-        let chunks = self
-            .chunks
-            .iter_mut()
-            .filter(|((_, of, day), _)| *of == operator && *day >= since.min(until));
+        let chunks = self.chunks.iter_mut().filter(|((owner, of, day), _)| {
+            let is_last_own = *owner == operator && last == Some(*day);
+            *of == operator && (*day >= since.min(until) || is_last_own)
+        });
         for amount in stakes.chain(chunks.map(|(_, chunk)| &mut chunk.amount)) {
             let lost = scaled(*amount, thousandths, 1_000);
             *amount -= lost;

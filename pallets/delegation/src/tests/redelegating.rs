@@ -52,6 +52,21 @@ fn stake_goes_back_to_its_own_operator_at_any_time() {
 }
 
 #[test]
+fn what_an_operator_took_out_last_goes_elsewhere_when_it_could_be_withdrawn() {
+    two_pools().execute_with(|| {
+        let day = today();
+        assert_ok!(Delegation::undelegate(signed(1), 1, SELF_BOND));
+        pass_days(2);
+        let move_all = || Delegation::redelegate(signed(1), 1, day, 2, SELF_BOND);
+        assert_noop!(move_all(), Error::<Test>::TooEarly);
+        pass_blocks(PERIOD);
+        assert!(stake(1).leaving[0].is_movable);
+        assert_ok!(move_all());
+        assert_eq!(working(1), [(2, SELF_BOND)]);
+    });
+}
+
+#[test]
 fn what_cannot_be_moved_is_refused() {
     two_pools().execute_with(|| {
         let day = today();

@@ -335,6 +335,69 @@ fn who_leaves_once_its_operator_is_convicted_again_answers_for_that_too() {
     });
 }
 
+/// Its operator left as finality came to stand still, and is a validator for as long as that lasts.
+#[test]
+fn an_operator_that_signs_after_it_has_left_answers_with_what_it_took_out_last() {
+    let ext = TestExt::new()
+        .pool(1, 3_000)
+        .pool(9, SELF_BOND)
+        .delegation(2, 1, 500)
+        .delegation(3, 1, 500);
+    ext.execute_with(|| {
+        assert_ok!(Delegation::undelegate(signed(1), 1, 1_000));
+        pass_days(1);
+        let day = today();
+        assert_ok!(Delegation::undelegate(signed(1), 1, 2_000));
+        assert_ok!(Delegation::undelegate(signed(2), 1, 500));
+        pass_days(5);
+        // While the clock stands still it goes nowhere.
+        assert!(!stake(1).leaving[1].is_movable);
+        assert_noop!(
+            Delegation::redelegate(signed(1), 1, day, 9, 2_000),
+            Error::<Test>::TooEarly
+        );
+        let since = Session::get();
+        Delegation::note_pending(&1, since);
+        pass_blocks(PERIOD);
+        // What it took out while it had more at work was in time.
+        assert_ok!(Delegation::withdraw(signed(1)));
+        assert_eq!(spendable(1), 1_000);
+        assert!(stake(1).leaving[0].is_kept);
+        assert_noop!(Delegation::withdraw(signed(1)), Error::<Test>::SlashPending);
+
+        assert_eq!(Delegation::slash(&1, percent(50), since), 250 + 1_000);
+        assert_eq!((held(1), Delegation::unburned()), (1_000, 250));
+        for who in [1, 2] {
+            assert_ok!(Delegation::withdraw(signed(who)));
+        }
+        // Who left it on the same day was in time, too.
+        assert_eq!([1, 2].map(spendable), [2_000, 500]);
+    });
+}
+
+#[test]
+fn an_operator_that_has_stake_of_its_own_at_work_answers_with_no_more_than_that() {
+    TestExt::new().pool(1, 3_000).execute_with(|| {
+        assert_ok!(Delegation::undelegate(signed(1), 1, 2_000));
+        pass_days(2);
+        assert_eq!(slash(percent(50)), 500);
+        pass_blocks(PERIOD);
+        assert_ok!(Delegation::withdraw(signed(1)));
+        assert_eq!(spendable(1), 2_000);
+    });
+}
+
+#[test]
+fn an_operator_that_loses_all_that_it_took_out_keeps_no_chunk() {
+    TestExt::new().pool(1, 1_000).execute_with(|| {
+        assert_ok!(Delegation::undelegate(signed(1), 1, 1_000));
+        pass_days(3);
+        assert_eq!(slash(Perquintill::one()), 1_000);
+        assert_eq!((held(1), leaving(1)), (0, vec![]));
+        assert_eq!(Totals::<Test>::get(), Default::default());
+    });
+}
+
 #[test]
 fn free_settling_of_what_did_not_divide_is_not_for_free() {
     TestExt::new()

@@ -6,7 +6,7 @@ use crate::{Error, Event, TaskStateOf, mock::*};
 const LAST: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW;
 
 #[test]
-fn the_client_gets_its_money_back_and_bidders_their_deposits() {
+fn a_client_that_made_others_bid_pays_the_least_fee_and_bidders_get_their_deposits_back() {
     TestExt::new().providers(3).execute_with(|| {
         let task = post(1);
         for index in 0..3 {
@@ -17,9 +17,20 @@ fn the_client_gets_its_money_back_and_bidders_their_deposits() {
         events();
         assert_ok!(TaskAuction::cancel(signed(CLIENT), task));
         assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: LAST });
-        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+        assert_eq!(MockEscrow::fees(), MockEscrow::FEE_MIN);
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP - MockEscrow::FEE_MIN);
         assert_eq!(MockStake::locked_in_all(), 0);
         assert_eq!(events(), [Event::TaskCancelled { task }]);
+    });
+}
+
+#[test]
+fn what_nobody_has_bid_for_is_cancelled_for_nothing() {
+    TestExt::new().execute_with(|| {
+        let task = post(1);
+        assert_ok!(TaskAuction::cancel(signed(CLIENT), task));
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+        assert_eq!(MockEscrow::fees(), 0);
     });
 }
 

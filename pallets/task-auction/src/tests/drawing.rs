@@ -142,8 +142,9 @@ fn the_draw_waits_for_entropy_that_nobody_knew_while_bids_were_opened() {
     });
 }
 
-/// Two bidders whose bids are closed in block `DRAW - 2`, drawn in `block`. Block and seed of the draw.
-fn drawn_in(block: BlockNumber, forgotten_before: BlockNumber) -> (BlockNumber, sp_core::H256) {
+/// Two bidders whose bids are closed in block `DRAW - 2`, looked at in `block`. Block and seed of the draw,
+/// if the task is not called off.
+fn drawn_in(block: BlockNumber, forgotten_before: BlockNumber) -> Option<(BlockNumber, sp_core::H256)> {
     let mut found = None;
     TestExt::new().providers(2).execute_with(|| {
         let task = post(1);
@@ -164,22 +165,44 @@ fn drawn_in(block: BlockNumber, forgotten_before: BlockNumber) -> (BlockNumber, 
             } => Some((entropy_block, seed)),
             _ => None,
         });
+        let is_off = matches!(state(task), TaskStateOf::<Test>::Cancelled { .. });
+        assert_eq!(is_off, found.is_none());
     });
-    found.unwrap()
+    found
 }
 
 #[test]
 fn nobody_chooses_the_moment_of_a_draw() {
-    let at_once = drawn_in(DRAW, 0);
+    let at_once = drawn_in(DRAW, 0).unwrap();
     assert_eq!(at_once.0, DRAW - 1);
-    for later in [DRAW + 1, DRAW + 50, DRAW + 500] {
-        assert_eq!(drawn_in(later, 0), at_once);
+    for later in [DRAW + 1, DRAW + 50, DRAW + 198] {
+        assert_eq!(drawn_in(later, 0), Some(at_once));
     }
 }
 
 #[test]
-fn when_the_block_is_forgotten_the_first_that_is_known_counts() {
-    assert_eq!(drawn_in(DRAW + 500, DRAW + 200).0, DRAW + 200);
+fn when_the_block_may_be_forgotten_there_is_no_draw_and_nobody_chooses_another() {
+    // The one that counts is forgotten, or was known for long enough.
+    for (later, forgotten_before) in [(199, 0), (270, 15), (500, 200)] {
+        assert_eq!(drawn_in(DRAW + later, DRAW + forgotten_before), None);
+    }
+}
+
+#[test]
+fn entropy_that_came_too_late_for_a_draw_is_not_waited_for_by_who_likes_it() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        run_to(DRAW - 3);
+        assert_ok!(open(task, 0, 500));
+        run_to(DRAW - 2);
+        HasEntropy::set(false);
+        skip_to(DRAW - 2 + BlockNumber::from(ENTROPY_PATIENCE_BLOCKS) + 1);
+        HasEntropy::set(true);
+        skip_to(DRAW + 150);
+        assert_ok!(advance(task));
+        assert!(matches!(state(task), TaskStateOf::<Test>::Cancelled { .. }));
+    });
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The checker notices what is off.
 
-use frame_support::assert_err;
+use frame_support::{assert_err, assert_noop, assert_ok};
 use pallet_session::historical::HistoricalSessions;
 use sp_runtime::{Perbill, testing::UintAuthorityId};
 
-use crate::{Authored, Candidates, Punished, Punishment, RunningKeys, Services, mock::*};
+use crate::{
+    Authored, Candidates, ChillReason, Error, Event, Punished, Punishment, RunningKeys, Services, mock::*,
+};
 
 fn complains(break_it: impl FnOnce(), complaint: &'static str) {
     TestExt::new(4).build().execute_with(|| {
@@ -60,4 +62,26 @@ fn every_invariant_is_checked() {
         },
         "VALIDATOR-6: less is lost in all than before",
     );
+}
+
+/// Its pool is there for as long as a friend's stake is. Its own is a provider's by then.
+#[test]
+fn who_has_left_may_be_in_jail_for_something_else() {
+    TestExt::new(4).execute_with(|| {
+        set_stake(2, 0, 10);
+        Jailed::set([2].into());
+        assert_ok!(Validators::do_try_state());
+        pass_sessions(1);
+        let (operator, reason) = (2, ChillReason::NoBond);
+        System::assert_has_event(Event::Chilled { operator, reason }.into());
+        // It comes back before that is over.
+        set_stake(2, SELF_BOND, BACKING);
+        assert_ok!(Validators::do_try_state());
+        assert_noop!(
+            Validators::validate(RuntimeOrigin::signed(2)),
+            Error::<Test>::Jailed
+        );
+        Jailed::take();
+        assert_ok!(Validators::validate(RuntimeOrigin::signed(2)));
+    });
 }
