@@ -153,7 +153,8 @@ impl Landing for NoLanding {
 
 /// Memory, kernels by name, and a library for products. Work is done in the order in which it is given.
 pub trait GpuBackend {
-    /// A piece of the machine's memory. Freed when dropped, after the work that was given before.
+    /// A piece of the machine's memory. Freed when dropped, after the work that was given before: others find
+    /// it once [`GpuBackend::settle`] was called.
     type Memory: std::fmt::Debug;
 
     /// What [`GpuBackend::begin_read`] copies into; [`NoLanding`] where there is no such thing.
@@ -221,6 +222,15 @@ pub trait GpuBackend {
         _into: &mut Self::Landing,
     ) -> Result<(), Error> {
         Err(Error::Device("it does not copy beside its work".into()))
+    }
+
+    /// Waits for the work given so far, and has memory that was freed before given back, where the machine
+    /// keeps it until then: other programs find it, and so do pieces that are larger than those freed.
+    ///
+    /// # Errors
+    /// The machine's own, also those of earlier work.
+    fn settle(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Why this machine works slower than it could, where it knows: what it computes is the same.

@@ -115,6 +115,10 @@ impl<M: GpuBackend> GpuBackend for Capped<M> {
         self.machine.begin_read(&from, into)
     }
 
+    fn settle(&mut self) -> Result<(), Error> {
+        self.machine.settle()
+    }
+
     fn slower(&self) -> Option<Error> {
         self.machine.slower()
     }

@@ -154,9 +154,15 @@ impl Device {
     /// # Errors
     /// [`Error::Device`], [`Error::Lost`].
     pub fn memory(&self) -> Result<(usize, usize), Error> {
+        // What the driver keeps counts as taken.
+        self.give_back()?;
+        self.context.mem_get_info().map_err(failed)
+    }
+
+    /// Waits for all that was given, and has the driver give back memory that was freed: it keeps that until
+    /// it has waited itself, for nothing by then, and longer where its pool is told to.
+    fn give_back(&self) -> Result<(), Error> {
         self.answers.wait_for_all(&self.stream)?;
-        // The driver keeps what was given back until it has waited itself, for nothing by now, and longer
-        // where its pool is told to: then that counts as taken.
         self.stream.synchronize().map_err(failed)?;
         // SAFETY: the device is there, and so is its pool; nothing that is in use is touched.
         unsafe {
@@ -165,7 +171,7 @@ impl Device {
         }
         // A device without pools keeps nothing.
         .ok();
-        self.context.mem_get_info().map_err(failed)
+        Ok(())
     }
 
     /// What it computes cannot be trusted after a panic between the beginning and the end of a capture: it
@@ -414,6 +420,10 @@ impl GpuBackend for Device {
         // Also where it fails: a part may have been begun.
         self.copied = Some(into.arrived.clone());
         into.copy(from, copies)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        self.give_back()
     }
 }
 

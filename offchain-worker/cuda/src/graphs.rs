@@ -62,7 +62,7 @@ fn locked<T>(dropped: &Mutex<Dropped<T>>) -> MutexGuard<'_, Dropped<T>> {
     dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Launches since the machine was last read from, written to, or asked for memory.
+/// Launches since the machine was last read from, written to, asked for memory, or settled.
 #[derive(Debug, Default)]
 struct List {
     words: Vec<u64>,
@@ -87,7 +87,7 @@ impl List {
 ///
 /// What it computes does not depend on it: a graph is given in place of launches only where each of them is
 /// the same, with the same memory and the same numbers. Those launches wait until something is read, written
-/// or allocated, and are given then; others are given at once.
+/// or allocated, or until it is settled, and are given then; others are given at once.
 #[derive(Debug)]
 pub struct Graphs<M: Capture> {
     machine: M,
@@ -338,6 +338,12 @@ impl<M: Capture> GpuBackend for Graphs<M> {
             .map(|(piece, bytes)| (&*piece.memory, *bytes))
             .collect();
         self.machine.begin_read(&from, into)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        // What waits may keep memory that was dropped.
+        self.end_list()?;
+        self.machine.settle()
     }
 
     fn slower(&self) -> Option<Error> {

@@ -20,6 +20,11 @@ use crate::CallsConfig;
 /// Jobs that wait for the pool: vectors, and traces of what was cut.
 const QUEUE: usize = 64;
 
+/// Rows of a step where devices serve. By 64, which suits the processor, a device would read all weights for
+/// few tokens of a prompt; by 1,024, as tasks do, everybody's next token would wait twice as long. The
+/// processor has as many, too, once no device is left.
+const DEVICE_STEP_ROWS: usize = 512;
+
 /// A model that is ready.
 #[derive(Clone)]
 pub(crate) struct Loaded {
@@ -55,8 +60,9 @@ impl Models {
             threads: config.threads,
             queue: QUEUE,
         };
+        let on_devices = config.device_serves && !devices.is_empty();
         let pool = EnginePool::on(sizes, devices)?;
-        let limits = Limits {
+        let mut limits = Limits {
             bytes_max: config.memory_bytes_max,
             client_bytes_max: config.memory_bytes_max / 2,
             prefix_bytes_max: config.memory_bytes_max / 4,
@@ -64,6 +70,9 @@ impl Models {
             client_waiting_max: config.open_max,
             ..Limits::default()
         };
+        if on_devices {
+            limits.step_rows = DEVICE_STEP_ROWS;
+        }
         let (mut loaded, mut servers) = (BTreeMap::new(), Vec::new());
         for engine in engines {
             let Some(facts) = facts(engine.manifest()) else {

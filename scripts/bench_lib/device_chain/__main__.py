@@ -17,6 +17,8 @@ from devnet_lib.report import write
 
 from .. import machine
 from ..errors import BenchError
+from ..on_device import libraries
+from ..on_device.programs import check_commit
 from . import bundle
 from .net import Net
 from .proof import Proof
@@ -38,16 +40,21 @@ def arguments():
     command.add_argument("--out", type=Path, default=reports, metavar="DIR", help="where report and logs go")
     command.add_argument("--device", default="cuda:0", metavar="cuda:N", help="[default: cuda:0]; cpu tries it out")
     command.add_argument("--device-memory-mib", type=int, default=8192, metavar="N", help="[default: 8192]")
-    command.add_argument("--seconds", type=float, default=240.0, metavar="N", help="for all of it [default: 240]")
+    command.add_argument("--seconds", type=float, default=330.0, metavar="N", help="for all of it [default: 330]")
     lines = bundle.BOOK_LINES
     command.add_argument("--lines", type=int, default=lines, metavar="N", help=f"of a book [default: {lines}]")
+    command.add_argument("--any-commit", action="store_true", help="also programs of another commit than this checkout")
     return parser.parse_args()
 
 
 def run(options, console):
     """Lives it. Returns whether all is as it must be."""
     deadline = time.monotonic() + options.seconds
+    manifest = bundle.manifest_of(options.folder)
+    if not options.any_commit:
+        check_commit(manifest, "scripts/on-device-chain")
     found = {
+        "programs": manifest,
         "date": datetime.datetime.now().isoformat(timespec="seconds"),
         "machine": machine.describe(),
         "chosen": options.device,
@@ -57,8 +64,11 @@ def run(options, console):
     with tempfile.TemporaryDirectory(prefix="surety-chain-") as work:
         work = Path(work)
         console.step("unpacking")
-        found["programs"] = bundle.unpack(options.folder, work)
-        os.environ |= {"XDG_CACHE_HOME": str(work / "cache"), "SURETY_BIN_DIR": str(work / "bin")}
+        bundle.unpack(options.folder, work, manifest)
+        (links := work / "libraries").mkdir()
+        tools = libraries.found(links)
+        found["found"] = tools.told()
+        os.environ |= {"XDG_CACHE_HOME": str(work / "cache"), "SURETY_BIN_DIR": str(work / "bin"), **tools.env}
         live(options, console, deadline, found)
     return not found["failed"]
 
@@ -80,7 +90,7 @@ def live(options, console, deadline, found):
         raise DevnetError("its time is over")
 
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(int(options.seconds) + GRACE_SECONDS)
+    signal.alarm(max(0, int(deadline - begun)) + GRACE_SECONDS)
     try:
         net.up()
         found["seconds_until_up"] = round(time.monotonic() - begun, 1)

@@ -69,12 +69,16 @@ def build(folder, console):
     console.step(f"{folder}: {sum(size for _, size in sizes) / 2**20:.1f} MiB")
 
 
-def unpack(folder, work):
-    """Unpacks into a folder: programs into `bin`, models into the `cache`. Returns what is known of them."""
+def manifest_of(folder):
+    """What is known of what was packed."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
+        return json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
         raise BenchError(f"there is no {folder / MANIFEST}: run scripts/on-device-chain build") from None
+
+
+def unpack(folder, work, manifest):
+    """Unpacks into a folder: programs into `bin`, models into the `cache`."""
     (work / "bin").mkdir(parents=True)
     with ThreadPoolExecutor() as pool:
         models = pool.submit(shutil.unpack_archive, folder / MODELS, work / "cache" / "surety", "xztar")
@@ -83,7 +87,6 @@ def unpack(folder, work):
     hashes = {name: _hash(work / "bin" / name) for name in PROGRAMS}
     if hashes != manifest["blake2b"]:
         raise BenchError(f"the programs in {folder} are not those that were packed")
-    return manifest
 
 
 def _pack(path, packed):

@@ -11,6 +11,7 @@ from devnet_lib.folders import REPO
 
 from .. import machine
 from ..errors import BenchError
+from ..install import LLAMA_CPP_PYTHON
 from . import llama
 from .programs import BENCH, FEATURES, LLAMA, MANIFEST, TESTS, environment
 
@@ -18,12 +19,15 @@ from .programs import BENCH, FEATURES, LLAMA, MANIFEST, TESTS, environment
 EMULATED = "steps_that_come_again_are_given_as_graphs_and_give_the_same_bits"
 README = """Programs that prove and measure the exact engine on an NVIDIA device: `scripts/on-device build` has made
 them, and `scripts/on-device run` runs them. They need Linux on x86-64 with the GNU C library of Debian 12 or later,
-and libcuda and libnvrtc of a driver that offers CUDA 12.0 or later.
+a driver that offers CUDA 12.0 or later, and libnvrtc: in the Python that has torch, in a toolkit, or where the loader
+finds it. A build makes this folder anew: nothing else may be kept here.
 """
 
 
 def build(folder, console, with_llama):
     """Builds into the folder."""
+    # Another may be checked out while it takes its time.
+    what = {"commit": machine.commit(), "built": datetime.datetime.now().isoformat(timespec="seconds")}
     console.step("tests")
     names = [argument for _, test in TESTS.values() for argument in ("--test", test)]
     made = _cargo("test", "--no-run", *names)
@@ -38,13 +42,13 @@ def build(folder, console, with_llama):
         subprocess.run(["strip", "--strip-all", "-o", folder / name, made[key]], check=True)
     if with_llama:
         shutil.copy(llama.program(console), folder / LLAMA)
+        what[LLAMA] = f"llama-cpp-python {LLAMA_CPP_PYTHON}"
     console.step("the program that plays a device")
     env = os.environ | environment(folder)
     Path(env["SURETY_EMULATORS"]).mkdir()
     argv = [folder / "replays", "--exact", EMULATED]
     if subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False).returncode:
         raise BenchError("the tests on an emulated device do not pass: cargo test -p surety-cuda")
-    what = {"commit": machine.commit(), "built": datetime.datetime.now().isoformat(timespec="seconds")}
     (folder / MANIFEST).write_text(json.dumps(what, indent=2) + "\n")
     (folder / "README").write_text(README)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]

@@ -4,10 +4,8 @@ import contextlib
 import csv
 import json
 import os
-import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,13 +13,15 @@ from .. import install
 from ..contestant import Contestant
 from ..errors import ContestantFailed
 from ..install import PEERS
-from .programs import BENCH, LLAMA, environment
+from .programs import BENCH, LLAMA
 
 LOAD_SECONDS_MAX = 90.0
 # In the first round memory is taken, and graphs are recorded.
 WARM_UP = 1
 TORCH = "torch_models.py"
 LLAMA_MODEL = "gguf_llama.py"
+# Tokens of a batcher's step, of all generations together: what a provider whose device serves takes.
+STEP_ROWS = 512
 MATRICES = ("query, key, value", "gate, up", "down")
 SIDES = ("blind", "traced")
 # What a profile is made of: few layers, since each launch is measured by itself.
@@ -49,7 +49,7 @@ def started(context, name, argv, env=None):
 def ours(context, *arguments):
     """Our own side."""
     argv = [context.programs.path(BENCH), *arguments, context.device]
-    return started(context, BENCH, argv, environment(context.programs.folder))
+    return started(context, BENCH, argv, context.env)
 
 
 def rates(context, running, commands):
@@ -107,11 +107,10 @@ def serving(context, found):
     suffixes = ("", "-without-graphs")
     for suffix in suffixes:
         argv = [context.programs.path(BENCH), "serving", json.dumps(trial.decoder), context.threads]
-        env = environment(context.programs.folder)
-        with started(context, BENCH, [*argv, context.device + suffix], env) as running:
+        with started(context, BENCH, [*argv, context.device + suffix], context.env) as running:
             for streams in trial.streams:
                 command = {"streams": streams, "prompt": 32, "decode": trial.decode, "batched": True}
-                of = rates(context, running, {"tokens": {**command, "step_rows": 256}})
+                of = rates(context, running, {"tokens": {**command, "step_rows": STEP_ROWS}})
                 found.setdefault("without graphs" if suffix else "with graphs", {})[str(streams)] = of
                 _told(context, f"{streams} at once{suffix}", of)
 
@@ -151,7 +150,7 @@ def products(context, found):
 
 def profile(context, found):
     """What each kernel takes, launch by launch, as NVIDIA's profiler sees it; where the machine has it."""
-    profiler = shutil.which("ncu")
+    profiler = context.tools.which("ncu")
     if profiler is None or not context.device.startswith("cuda:"):
         context.console.detail("left out: it takes a device, and ncu")
         return "left out"
@@ -163,6 +162,7 @@ def profile(context, found):
             under = [profiler, *as_it_is, "--metrics", DURATION, "--csv", "--log-file", out.name]
             done = subprocess.run(
                 [*under, *argv],
+                env=os.environ | context.env,
                 input=json.dumps(command) + "\n",
                 capture_output=True,
                 text=True,
@@ -194,7 +194,7 @@ def _by_kernel(lines):
 def torch(context, found):
     """The same models in bf16 with torch, where the machine has it."""
     trial = context.trial
-    argv = [sys.executable, PEERS / TORCH, json.dumps(trial.decoder), json.dumps(trial.encoder)]
+    argv = [context.tools.python, PEERS / TORCH, json.dumps(trial.decoder), json.dumps(trial.encoder)]
     with started(context, "torch", argv) as running:
         found["versions"] = running.ready
         if not running.ready["ready"]:
@@ -219,12 +219,11 @@ def llama_cpp(context, found):
     if not (context.programs.folder / LLAMA).is_file() or not context.device.startswith("cuda:"):
         context.console.detail("left out: it takes a device, and scripts/on-device build --llama")
         return "left out"
-    env = {"LD_LIBRARY_PATH": os.pathsep.join(_libraries())}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.gguf"
-        install.command([sys.executable, PEERS / LLAMA_MODEL, json.dumps(trial.decoder), model], context.left())
+        install.command([context.tools.python, PEERS / LLAMA_MODEL, json.dumps(trial.decoder), model], context.left())
         argv = [context.programs.path(LLAMA), model]
-        with started(context, LLAMA, [*argv, context.device.removeprefix("cuda:")], env) as running:
+        with started(context, LLAMA, [*argv, context.device.removeprefix("cuda:")], context.env) as running:
             found["program"] = running.ready
             if not running.ready["ready"]:
                 context.console.detail(f"left out: {running.ready['error']}")
@@ -236,14 +235,8 @@ def llama_cpp(context, found):
                     _told(context, f"{what}, {streams} at once", of)
             asked = {"what": "logits", "streams": 2, "prompt": 16}
             there = running.ask(context.left(), **asked)["logits"]
-        with started(context, LLAMA, [*argv, "cpu"], env) as running:
+        with started(context, LLAMA, [*argv, "cpu"], context.env) as running:
             here = running.ask(context.left(), **asked)["logits"]
     # Both round as they like: this only shows that the device computed it.
     found["largest_difference"] = max(abs(a - b) for a, b in zip(there, here, strict=True)) / max(map(abs, here))
     return "passed"
-
-
-def _libraries():
-    """Where pip puts NVIDIA's libraries, which no loader looks at, and where this process looks."""
-    found = [str(folder) for path in sys.path for folder in Path(path).glob("nvidia/*/lib")]
-    return found + [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]

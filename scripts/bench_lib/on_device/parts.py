@@ -1,6 +1,5 @@
-"""The parts of a run: first whether the device is there, then whether it is right, then how fast it is."""
+"""The parts of a run: whether the device is there, how fast it is, whether it is right, and tools that take long."""
 
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from devnet_lib.processes import child_options, end_of
 
 from ..errors import BenchError
 from . import figures
-from .programs import BENCH, environment
+from .programs import BENCH
 from .trial import DEVICE
 
 # A device whose driver takes longer to say what it is does not work.
@@ -30,16 +29,18 @@ class Part(NamedTuple):
     # Of a context, and of what the report has of it: writes into that, and returns its state if it is not passed.
     run: Callable
     seconds_max: float
+    # The same in a run of all parts, where that is less.
+    share_seconds: float | None = None
 
 
 def _device(context, found):
     argv = [context.programs.path(BENCH), "device", context.device]
     try:
-        env = child_options(environment(context.programs.folder))["env"]
+        env = child_options(context.env)["env"]
         seconds = context.left(OPEN_SECONDS_MAX)
         done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False, env=env)
     except subprocess.TimeoutExpired:
-        raise NoDevice(f"{context.device}: it does not say what it is within {OPEN_SECONDS_MAX:.0f} s") from None
+        raise NoDevice(f"{context.device}: it does not say what it is within {seconds:.0f} s") from None
     if done.returncode:
         raise NoDevice((done.stderr.strip() or f"{BENCH} ended with {done.returncode}").removeprefix(f"{BENCH}: "))
     found["opened"] = done.stdout.strip()
@@ -65,7 +66,7 @@ def _test(name, context, found, under=()):
     argv = [*under, context.programs.path(test.program), "--include-ignored", "--exact", test.name, "--nocapture"]
     found["test"] = test.name
     with tempfile.TemporaryFile("w+") as out:
-        options = child_options(environment(context.programs.folder))
+        options = child_options(context.env)
         process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, **options)
         code, late = end_of(process, context.left(), STOP_SECONDS)
         out.seek(0)
@@ -83,7 +84,7 @@ def _test(name, context, found, under=()):
 
 def _sanitized(tool, context, found):
     """The operations again, while NVIDIA's tool looks at each access; where the machine has it."""
-    sanitizer = shutil.which("compute-sanitizer")
+    sanitizer = context.tools.which("compute-sanitizer")
     if sanitizer is None or not context.device.startswith("cuda:"):
         context.console.detail("left out: it takes a device, and compute-sanitizer")
         return "left out"
@@ -96,17 +97,25 @@ def _why(lines):
     return at is not None and " ".join(lines[at : at + 2])
 
 
+# First in a run of all parts: however long each of them takes, the others have their time.
+FIGURES = {
+    "device": Part(_device, OPEN_SECONDS_MAX, 30),
+    "memory": Part(figures.memory, 60, 25),
+    "decoding": Part(figures.decoding, 120, 70),
+    "torch": Part(figures.torch, 120, 50),
+    "llama.cpp": Part(figures.llama_cpp, 120, 50),
+    "embedding": Part(figures.embedding, 60, 30),
+    "serving": Part(figures.serving, 120, 65),
+    "products": Part(figures.products, 60, 20),
+}
+# What these leave of their time, which is most, goes to the others, in this order.
 PARTS = {
-    "device": Part(_device, OPEN_SECONDS_MAX),
+    **FIGURES,
     **{name: Part(partial(_test, name), test.seconds_max) for name, test in DEVICE.tests.items()},
+    "profile": Part(figures.profile, 90),
     "racecheck": Part(partial(_sanitized, "racecheck"), 120),
     "memcheck": Part(partial(_sanitized, "memcheck"), 120),
-    "memory": Part(figures.memory, 60),
-    "decoding": Part(figures.decoding, 120),
-    "torch": Part(figures.torch, 120),
-    "llama.cpp": Part(figures.llama_cpp, 120),
-    "embedding": Part(figures.embedding, 60),
-    "serving": Part(figures.serving, 120),
-    "products": Part(figures.products, 60),
-    "profile": Part(figures.profile, 90),
 }
+# A run of all parts takes no longer, but for the end of what is late; one of some, or on a played device, may.
+SECONDS_OF_ALL = sum(part.share_seconds for part in FIGURES.values())
+SECONDS_OF_SOME = 540.0

@@ -3,17 +3,21 @@
 import datetime
 import json
 import os
+import shlex
+import tempfile
 import time
+from pathlib import Path
 
 from .. import machine
 from ..errors import BenchError, ContestantFailed
-from . import show
+from . import libraries, show
 from .parts import PARTS, NoDevice
-from .programs import Programs
+from .programs import Programs, check_commit, environment
 from .trial import DEVICE, EMULATED
 
-# How a part may end.
+# How a part may end, and what becomes of those for which no time was left.
 GOOD = ("passed", "left out")
+LATE = ("not begun", "cut off")
 # Less is not worth beginning a part.
 SECONDS_MIN = 5.0
 
@@ -21,17 +25,24 @@ SECONDS_MIN = 5.0
 class Context:
     """What a part has to do with."""
 
-    def __init__(self, options, console):
+    def __init__(self, options, console, links):
         self.console, self.path = console, options.report
+        self.until = time.monotonic() + options.seconds
+        self.part_until = self.until
+        self.has_shares = options.is_whole
         self.programs = Programs(options.folder)
+        if not options.any_commit:
+            check_commit(self.programs.manifest, "scripts/on-device")
+        self.tools = libraries.found(links)
+        # Of all programs of ours.
+        self.env = environment(self.programs.folder) | self.tools.env
         self.trial = EMULATED if options.emulated else DEVICE
         self.device = "emulated" if options.emulated else options.device
         self.threads = os.cpu_count() or 1
-        self.until = time.monotonic() + options.seconds
-        self.part_until = self.until
         self.report = {
             "date": datetime.datetime.now().isoformat(timespec="seconds"),
             "programs": self.programs.manifest,
+            "found": self.tools.told(),
             "device": self.device,
             "machine": machine.describe(),
             "models": {"decoder": self.trial.decoder, "encoder": self.trial.encoder},
@@ -56,7 +67,11 @@ class Context:
 
 def run(options, console):
     """Runs the parts. Returns the code to end with."""
-    context = Context(options, console)
+    with tempfile.TemporaryDirectory(prefix="surety-libraries-") as links:
+        return _run(Context(options, console, Path(links)), console)
+
+
+def _run(context, console):
     begun = time.monotonic()
     for name, found in context.report["parts"].items():
         if context.until - time.monotonic() < SECONDS_MIN:
@@ -71,7 +86,13 @@ def run(options, console):
     context.save()
     show.show(context.report, console)
     console.text(f"\nwritten to {context.path}")
-    failed = [name for name, found in context.report["parts"].items() if found["status"] not in GOOD]
+    states = {name: found["status"] for name, found in context.report["parts"].items()}
+    late = [name for name, status in states.items() if status in LATE]
+    failed = [name for name, status in states.items() if status not in (*GOOD, *LATE)]
+    if late:
+        console.text(f"No time was left for these: scripts/on-device run --only {shlex.quote(','.join(late))}")
+    if not context.has_shares:
+        failed += late
     if failed:
         console.text(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0
@@ -79,7 +100,8 @@ def run(options, console):
 
 def _part(context, name, found):
     part, begun = PARTS[name], time.monotonic()
-    context.part_until = begun + part.seconds_max
+    share = part.share_seconds if context.has_shares else None
+    context.part_until = begun + (share or part.seconds_max)
     context.console.step(name)
     found["status"] = "cut off"
     context.save()
@@ -90,7 +112,9 @@ def _part(context, name, found):
         raise
     except Exception as error:  # A fault of ours in one part may not cost the others their time on a device.
         said = str(error) if isinstance(error, BenchError) else repr(error)
-        found["status"], found["error"] = "failed", said
+        # Nothing is said of what had no time.
+        is_late = time.monotonic() >= context.until
+        found["status"], found["error"] = "cut off" if is_late else "failed", said
         context.console.detail(f"{name}: {error}")
     finally:
         found["seconds"] = round(time.monotonic() - begun, 1)
