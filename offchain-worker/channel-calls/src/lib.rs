@@ -22,7 +22,7 @@ pub use keys::{ReceiptSalts, Sign, Verify};
 pub use message::{Ask, FromPayee, Refusal, ToPayee};
 pub use payee::{Payee, PayeeConfig, PayeeEffect};
 pub use payer::{Payer, PayerConfig, PayerEffect};
-pub use store::{LoadError, Row, Step, Store, Table, Uncommitted, call_key};
+pub use store::{LoadError, ReadRow, Row, Step, Store, Table, Uncommitted, call_key};
 
 pub use sp_core::crypto::AccountId32 as AccountId;
 

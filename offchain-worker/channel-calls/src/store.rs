@@ -3,7 +3,7 @@
 //! A state machine returns a [`Step`]: rows, and effects that nobody can get at before the rows are durable
 //! ([`Step::commit`]). Rows of many streams can be written together ([`Step::join`]), with one sync.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use codec::{Decode, DecodeAll, Encode};
 use surety_channels::{ChannelId, Nonce};
@@ -23,6 +23,8 @@ pub enum Table {
     Inputs,
     /// What it said, by channel, request and chunk; all chunks of a request are its output. Likewise.
     Outputs,
+    /// Channels that it has forgotten, by channel: none of them is begun anew.
+    Gone,
     /// A payer's channels: how much was signed.
     Wallets,
     /// What its payees have signed for it, by channel and request.
@@ -40,13 +42,14 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Start,
         Self::Accounts,
         Self::Calls,
         Self::Batches,
         Self::Inputs,
         Self::Outputs,
+        Self::Gone,
         Self::Wallets,
         Self::Held,
         Self::Asked,
@@ -64,6 +67,7 @@ impl Table {
             Self::Batches => "payee_batches",
             Self::Inputs => "payee_inputs",
             Self::Outputs => "payee_outputs",
+            Self::Gone => "payee_gone",
             Self::Wallets => "payer_wallets",
             Self::Held => "payer_held",
             Self::Asked => "payer_asked",
@@ -75,8 +79,8 @@ impl Table {
 
     /// Whether a state machine reads it when it is loaded. The others are large, or looked up.
     pub const fn is_loaded(self) -> bool {
-        use Table::{Accounts, Batches, Calls, Held, Start, Wallets};
-        matches!(self, Start | Accounts | Calls | Batches | Wallets | Held)
+        use Table::{Accounts, Batches, Calls, Gone, Held, Start, Wallets};
+        matches!(self, Start | Accounts | Calls | Batches | Gone | Wallets | Held)
     }
 }
 
@@ -154,6 +158,10 @@ pub fn call_key(channel: ChannelId, nonce: Nonce) -> Vec<u8> {
 pub(crate) fn chunk_key(channel: ChannelId, nonce: Nonce, chunk: u32) -> Vec<u8> {
     [&call_key(channel, nonce)[..], &chunk.to_be_bytes()].concat()
 }
+
+/// The row of a table with this key, as it was made durable last; nothing where there is none, or where it
+/// cannot be read. It may block for as long as a disk does.
+pub type ReadRow = Arc<dyn Fn(Table, &[u8]) -> Option<Row> + Send + Sync>;
 
 /// Where rows are made durable.
 pub trait Store {

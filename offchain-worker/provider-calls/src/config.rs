@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use surety_channel_calls::payee::PayeeLimits;
 use surety_channels::Time;
 
 use crate::watch::ONE;
@@ -12,6 +13,10 @@ use crate::watch::ONE;
 pub struct CallsConfig {
     /// Requests that are answered at once, of all models.
     pub open_max: usize,
+    /// Requests that are kept whole ([`PayeeLimits::calls_max`]).
+    pub calls_max: usize,
+    /// All others that are kept ([`PayeeLimits::kept_max`]).
+    pub kept_max: usize,
     /// Most tokens of a chunk: what is computed ahead of the payment for it, for each open request.
     pub chunk_tokens_max: u32,
     /// Most items of a request for vectors. They are said, and paid for, together.
@@ -92,8 +97,11 @@ impl Default for Fees {
 
 impl Default for CallsConfig {
     fn default() -> Self {
+        let limits = PayeeLimits::default();
         Self {
             open_max: 64,
+            calls_max: limits.calls_max,
+            kept_max: limits.kept_max,
             chunk_tokens_max: 64,
             items_max: 256,
             // A gateway that restarts is back before.

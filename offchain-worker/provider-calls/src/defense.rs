@@ -103,10 +103,10 @@ impl Desk {
 
     /// The receipt that a round is about.
     fn disputed(&self, round: &Round) -> Option<Receipt> {
-        let mut receipts = self.payee.receipts();
-        let (said, request) = receipts.find(|(said, _)| (said.channel, said.nonce) == round.call)?;
+        let (channel, nonce) = round.call;
+        let (statement, request) = self.payee.answered(channel, nonce)?;
         Some(Receipt {
-            statement: said.clone(),
+            statement: statement.clone(),
             request: request.clone(),
         })
     }

@@ -99,6 +99,8 @@ pub(crate) struct Desk {
     pub(crate) errands: Errands,
     pub(crate) defense: Defense,
     pub(crate) newest: watch::Receiver<BlockNumber>,
+    /// Has blocks followed anew, each time that it grows.
+    pub(crate) again: watch::Sender<u64>,
     pub(crate) events: mpsc::Sender<Event>,
     askers: BTreeMap<CallId, Asker>,
     pub(crate) running: BTreeMap<CallId, Running>,
@@ -123,7 +125,7 @@ impl Desk {
     pub(crate) fn new(
         parts: Arc<Parts>,
         payee: Payee,
-        newest: watch::Receiver<BlockNumber>,
+        (newest, again): (watch::Receiver<BlockNumber>, watch::Sender<u64>),
         events: mpsc::Sender<Event>,
     ) -> Self {
         Self {
@@ -133,6 +135,7 @@ impl Desk {
             errands: Errands::default(),
             defense: Defense::default(),
             newest,
+            again,
             events,
             askers: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -293,22 +296,19 @@ impl Desk {
             return;
         };
         running.made = running.made.saturating_add(made.units);
-        let said = self.payee.said(channel, nonce, &made.bytes, now);
-        let ended = said.and_then(|said| {
-            step.join(said);
-            match made.end {
-                Some(end) => self.payee.finished(channel, nonce, end, now).map(Some),
-                None => {
+        let said = match made.end {
+            Some(end) => self.payee.ended(channel, nonce, &made.bytes, end, now),
+            None => self.payee.said(channel, nonce, &made.bytes, now),
+        };
+        match said {
+            Ok(said) => {
+                step.join(said);
+                if made.end.is_some() {
+                    self.running.remove(&call);
+                } else {
                     step.join(self.payee.speak(channel, nonce, now));
-                    Ok(None)
+                    self.pace(channel);
                 }
-            }
-        });
-        match ended {
-            Ok(None) => self.pace(channel),
-            Ok(Some(ended)) => {
-                self.running.remove(&call);
-                step.join(ended);
             }
             // It was ended meanwhile.
             Err(Misuse::NotRunning) => drop(self.running.remove(&call)),

@@ -18,6 +18,7 @@ use crate::{
     desk::Event,
     line::{Hear, Line, Listen, Tell},
     points::Points,
+    receipts,
 };
 
 /// A request: its channel and its number.
@@ -131,7 +132,13 @@ async fn first(from: &mut dyn Hear) -> Option<First> {
         return Some(First::Point(ask));
     }
     if let Ok(FromHolder::Show(asked)) = message::read(&frame) {
-        return Some(First::Receipts(asked));
+        return match receipts::check_once(&asked) {
+            Ok(()) => Some(First::Receipts(asked)),
+            Err(error) => {
+                tracing::debug!(%error, "a call is closed");
+                None
+            }
+        };
     }
     match message::read::<ToPayee>(&frame) {
         Ok(ToPayee::Ask(ask)) => Some(First::Ask(Box::new(ask))),

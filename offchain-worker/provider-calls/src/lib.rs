@@ -19,6 +19,7 @@ mod error;
 mod float;
 mod front;
 pub mod line;
+mod memory;
 mod metrics;
 mod models;
 mod owed;
@@ -30,6 +31,7 @@ mod sight;
 mod silent;
 mod terms;
 mod trace;
+mod unknown;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
@@ -127,8 +129,9 @@ pub async fn run(
         open_max,
     ));
     let (blocks, newest) = signal::channel(0);
-    beside.spawn(sight::follow(parts.clone(), blocks, events.clone()));
-    let desk = Desk::new(parts.clone(), payee, newest, events);
+    let (again, anew) = signal::channel(0);
+    beside.spawn(sight::follow(parts.clone(), blocks, events.clone(), anew));
+    let desk = Desk::new(parts.clone(), payee, (newest, again), events);
     let outcome = tokio::select! {
         outcome = desk.run(first, received, stop) => outcome,
         // No dead part in a living process.
@@ -165,12 +168,15 @@ async fn open(parts: &Parts) -> Result<(Payee, Step<PayeeEffect>), CallsError> {
         offers: Vec::<Offer>::new(),
         limits: PayeeLimits {
             open_max: parts.config.open_max,
+            calls_max: parts.config.calls_max,
+            kept_max: parts.config.kept_max,
             patience: millis(parts.config.patience),
             answer_max: millis(parts.config.answer_max),
             ..PayeeLimits::default()
         },
     };
-    Ok(Payee::open(config, rows, channels)?)
+    let read = read::rows_for_payee(parts.store.clone());
+    Ok(Payee::open_over(config, read, rows, channels)?)
 }
 
 fn millis(time: Duration) -> Millis {

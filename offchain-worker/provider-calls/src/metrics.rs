@@ -11,6 +11,8 @@ pub struct Metrics {
     pub(crate) open: IntGauge,
     pub(crate) channels: IntGauge,
     pub(crate) unbatched: IntGauge,
+    pub(crate) whole: IntGauge,
+    pub(crate) kept: IntGauge,
     pub(crate) batches: IntCounter,
     pub(crate) sent: IntCounterVec,
     pub(crate) syncs: IntCounter,
@@ -52,6 +54,14 @@ impl Metrics {
             )?,
             channels: gauge("surety_calls_channels", "Channels that something is kept of.")?,
             unbatched: gauge("surety_calls_unbatched", "Receipts that wait for a batch.")?,
+            whole: gauge(
+                "surety_calls_whole",
+                "Requests over channels that are kept whole: no final block has their receipts.",
+            )?,
+            kept: gauge(
+                "surety_calls_kept",
+                "Other requests over channels that are kept, for as long as their channels.",
+            )?,
             batches: counter(
                 "surety_calls_batches_total",
                 "Batches that finalised blocks have.",

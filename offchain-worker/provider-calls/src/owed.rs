@@ -95,7 +95,7 @@ impl Desk {
     /// What is lost cannot be waited for.
     fn can_show(&self, wanted: &Wanted) -> bool {
         match wanted {
-            Wanted::Receipt { channel, nonce, .. } => self.payee.request(*channel, *nonce).is_some(),
+            Wanted::Receipt { channel, nonce, .. } => self.payee.knows(*channel, *nonce),
             Wanted::Point { .. } => true,
         }
     }

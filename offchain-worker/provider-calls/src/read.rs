@@ -1,10 +1,25 @@
 //! What is asked of the journal beside what the payee knows.
 
-use surety_channel_calls::{Table, call_key};
+use std::sync::Arc;
+
+use surety_channel_calls::{ReadRow, Table, call_key};
+use surety_journal::CallStore;
 use surety_proofs::SegmentOpening;
 use surety_types::input::WORD_BYTES;
 
 use crate::{CallsError, Parts, front::CallId};
+
+/// Reads what the payee has in the journal alone. It blocks for one row. What cannot be read is looked for
+/// again: with the next block, or when somebody asks again.
+pub(crate) fn rows_for_payee(store: Arc<CallStore>) -> ReadRow {
+    Arc::new(move |table: Table, key: &[u8]| match store.read(table, key) {
+        Ok(rows) => rows.into_iter().next(),
+        Err(error) => {
+            tracing::error!(%error, "a receipt cannot be read, and is shown to nobody meanwhile");
+            None
+        }
+    })
+}
 
 /// The input of a request; nothing where it was forgotten.
 pub(crate) async fn input(parts: &Parts, call: CallId) -> Result<Option<Vec<u8>>, CallsError> {

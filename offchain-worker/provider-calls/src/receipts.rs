@@ -1,6 +1,8 @@
 //! What holders of receipts are shown: where theirs are in batches. Whoever does not hold one is shown
 //! nothing of it.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use codec::Encode;
 use surety_channel_calls::{
     AccountId,
@@ -8,14 +10,36 @@ use surety_channel_calls::{
     payee::Shown,
     segment_of_end,
 };
-use surety_channels::{ChunkStatement, extends};
+use surety_channels::{ChannelId, ChunkStatement, Nonce, extends};
 use surety_proofs::SegmentOpening;
+use tokio::time::timeout;
 
 use crate::{
     line::Tell,
     points::{Points, Question},
     read,
 };
+
+/// For so long a holder waits for a place. They have them in the order in which they come.
+const PLACE_TIME: Duration = Duration::from_secs(2);
+
+/// A receipt stands twice in a question: its batch would be looked for, and its output read, each time.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("receipt {nonce} of channel {channel} is asked for twice at once")]
+pub(crate) struct AskedTwice {
+    channel: ChannelId,
+    nonce: Nonce,
+}
+
+/// Whether a question names each receipt once, however much of it.
+pub(crate) fn check_once(asked: &Asked) -> Result<(), AskedTwice> {
+    let mut seen = BTreeSet::new();
+    let mut asked = asked.iter().map(|held| (held.channel, held.nonce));
+    match asked.find(|receipt| !seen.insert(*receipt)) {
+        Some((channel, nonce)) => Err(AskedTwice { channel, nonce }),
+        None => Ok(()),
+    }
+}
 
 impl Points {
     /// Answers whoever holds receipts. Most of that costs no more than a look at what is in memory; of an
@@ -30,17 +54,12 @@ impl Points {
     }
 
     async fn answers(&self, asked: Asked) -> Vec<ToHolder> {
-        let about = asked.clone();
-        let found = self.ask_desk(|back| Question::Receipts(about, back)).await;
-        let found = found.unwrap_or_default();
-        // Who holds nothing takes no place from those who do.
-        let place = match found.iter().any(Result::is_ok) {
-            true => self.holders.try_acquire().map(Some),
-            false => Ok(None),
-        };
-        let Ok(_place) = place else {
+        // First: who holds anything is known only once it was looked for.
+        let place = timeout(PLACE_TIME, self.holders.acquire()).await;
+        let Ok(Ok(_place)) = place else {
             return vec![ToHolder::NotShown(NotShown::Busy)];
         };
+        let found = self.found(&asked).await;
         let (mut found, mut answers) = (found.into_iter(), Vec::new());
         for held in asked {
             let shown = match found.next().unwrap_or(Err(NotShown::NoBatch)) {
@@ -58,6 +77,17 @@ impl Points {
             answers.push(answer);
         }
         answers
+    }
+
+    /// Where they are. The desk signs nothing while it looks: so it has one question at a time, and goes on
+    /// with everything else between two.
+    async fn found(&self, asked: &Asked) -> Vec<Result<Shown, NotShown>> {
+        let Ok(_turn) = self.turn.acquire().await else {
+            return Vec::new();
+        };
+        let about = asked.clone();
+        let found = self.ask_desk(|back| Question::Receipts(about, back)).await;
+        found.unwrap_or_default()
     }
 
     async fn where_it_is(&self, held: &ChunkStatement<AccountId>, shown: Shown) -> Result<InBatch, NotShown> {
@@ -93,5 +123,33 @@ impl Points {
             (extends(&held, &receipt, Some(&segment)) == Some(true)).then_some(segment)
         });
         shown.await.ok().flatten().ok_or(NotShown::Lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(nonce: Nonce, bytes: u32) -> ChunkStatement<AccountId> {
+        ChunkStatement {
+            channel: 3,
+            payee: AccountId::new([1; 32]),
+            nonce,
+            request: Default::default(),
+            bytes,
+            output: Default::default(),
+            units: 1,
+            price: 1,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn a_question_that_names_a_receipt_twice_is_none_however_much_of_it_it_says_each_time() {
+        let check = |all: Vec<_>| check_once(&Asked::truncate_from(all));
+        assert_eq!(check(vec![held(1, 4), held(2, 4), held(0, 4)]), Ok(()));
+        let (channel, nonce) = (3, 1);
+        let twice = Err(AskedTwice { channel, nonce });
+        assert_eq!(check(vec![held(1, 4), held(2, 4), held(1, 8)]), twice);
     }
 }

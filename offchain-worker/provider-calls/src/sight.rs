@@ -35,6 +35,8 @@ const UNFINISHED_BEFORE_DEMANDS: usize = 56;
 #[derive(Clone, Debug)]
 pub(crate) struct Sight {
     pub(crate) block: BlockNumber,
+    /// How often blocks were followed anew before it, because somebody asked for that.
+    pub(crate) subscription: u64,
     pub(crate) time: Time,
     pub(crate) rules: ChannelRules,
     /// What the provider stands behind; nothing where it never has.
@@ -132,17 +134,27 @@ impl Sight {
     }
 }
 
+/// Why blocks are followed no further.
+enum Ended {
+    /// Nobody listens.
+    ForGood,
+    /// They are followed anew, over another subscription.
+    ForAnother,
+}
+
 /// Tells the desk of each finalised block, and everybody else of its number, until nobody listens. A node
-/// that is down is waited for.
+/// that is down is waited for; whenever `anew` grows blocks are followed anew.
 pub(crate) async fn follow(
     parts: Arc<Parts>,
     newest: watch::Sender<BlockNumber>,
     events: mpsc::Sender<Event>,
+    mut anew: watch::Receiver<u64>,
 ) {
     let (mut pause, mut known) = (PAUSE, None);
     loop {
-        match follow_once(&parts, (&newest, &events), &mut pause, &mut known).await {
-            Ok(()) => return,
+        match follow_once(&parts, (&newest, &events, &mut anew), &mut pause, &mut known).await {
+            Ok(Ended::ForGood) => return,
+            Ok(Ended::ForAnother) => continue,
             Err(error) => tracing::warn!(%error, "calls have lost the chain, trying again"),
         }
         sleep(pause).await;
@@ -152,14 +164,22 @@ pub(crate) async fn follow(
 
 async fn follow_once(
     parts: &Parts,
-    (newest, events): (&watch::Sender<BlockNumber>, &mpsc::Sender<Event>),
+    (newest, events, anew): (
+        &watch::Sender<BlockNumber>,
+        &mpsc::Sender<Event>,
+        &mut watch::Receiver<u64>,
+    ),
     pause: &mut Duration,
     known: &mut Option<Arc<Vec<ChannelView>>>,
-) -> Result<(), ChainError> {
+) -> Result<Ended, ChainError> {
+    let subscription = *anew.borrow_and_update();
     let mut blocks = parts.chain.finalized_blocks().await?;
     loop {
-        let block = blocks.next().await?;
-        let sight = match read(parts, block, known).await {
+        let block = tokio::select! {
+            block = blocks.next() => block?,
+            Ok(()) = anew.changed() => return Ok(Ended::ForAnother),
+        };
+        let sight = match read(parts, (block, subscription), known).await {
             Ok(sight) => sight,
             // There is a newer one already, whose state is there.
             Err(ChainError::Pruned { .. }) => continue,
@@ -167,7 +187,7 @@ async fn follow_once(
         };
         *pause = PAUSE;
         if events.send(Event::Seen(Box::new(sight))).await.is_err() {
-            return Ok(());
+            return Ok(Ended::ForGood);
         }
         newest.send_replace(block.number);
     }
@@ -175,7 +195,7 @@ async fn follow_once(
 
 async fn read(
     parts: &Parts,
-    block: BlockRef,
+    (block, subscription): (BlockRef, u64),
     known: &mut Option<Arc<Vec<ChannelView>>>,
 ) -> Result<Sight, ChainError> {
     let (chain, when, stash) = (&parts.channels, When::At(block.hash), &parts.stash);
@@ -201,6 +221,7 @@ async fn read(
     let own = offers.into_iter().filter(|offer| offer.provider == *stash);
     Ok(Sight {
         block: block.number,
+        subscription,
         time,
         rules,
         standing,

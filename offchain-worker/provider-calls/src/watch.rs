@@ -21,14 +21,16 @@ use crate::{
     errands::{Back, Errand, NotDone, Purpose},
     float::Float,
     front::CallId,
+    memory::Memory,
     shares::Waiting,
     sight::Sight,
     silent::Silent,
     terms::Terms,
+    unknown::Unknown,
 };
 
 /// What is not in finalised blocks any more is forgotten after so many: another node may be behind.
-const GONE_BLOCKS: BlockNumber = 50;
+pub(crate) const GONE_BLOCKS: BlockNumber = 50;
 
 /// Blocks of which the price of a unit is still taken: a payer may not have seen the newest.
 const PRICES: usize = 10;
@@ -62,6 +64,8 @@ pub(crate) struct Watch {
     /// Since which block something is missing.
     gone_channels: BTreeMap<ChannelId, BlockNumber>,
     gone_batches: BTreeMap<BatchNumber, BlockNumber>,
+    /// Batches that the journal has not.
+    pub(crate) unknown: Unknown,
     /// What was answered and is in no block yet may cost, in plancks: as of the newest block, and what was
     /// taken since.
     pub(crate) at_risk: u128,
@@ -79,6 +83,8 @@ pub(crate) struct Watch {
     pub(crate) terms: Terms,
     /// What has to stay free for fees and levies.
     pub(crate) float: Float,
+    /// Whether much is kept in memory.
+    pub(crate) memory: Memory,
 }
 
 impl Watch {
@@ -182,6 +188,7 @@ impl Desk {
         self.give_back_silent(&sight, &mut due);
         self.defend(&sight, &mut due);
         self.batch(&sight, (is_urgent, &demanded), &mut step);
+        self.look_at_memory(&sight);
         self.watch.at_risk = self.payee.at_risk();
         self.say_busy(&sight, &mut due);
         if sight.is_agent && may_be_signer(&sight, &self.parts) {
@@ -278,29 +285,6 @@ impl Desk {
         }
     }
 
-    /// Batches of ours that the journal has not: it is an older copy, or a new one.
-    fn find_unknown(&mut self, sight: &Sight, step: &mut Step<PayeeEffect>) {
-        let since = sight.standing.as_ref().map_or(0, |standing| standing.since_batch);
-        let channels = sight
-            .channels
-            .iter()
-            .map(|view| view.channel.saturating_add(1))
-            .max();
-        let kept = sight.batches.iter().filter(|view| view.batch >= since);
-        for view in kept {
-            let (batch, root) = (view.batch, &view.window.root);
-            if let Some(found) = self.payee.check_batch(batch, root, channels.unwrap_or(0)) {
-                tracing::error!(
-                    batch,
-                    "the chain has a batch that the journal of calls has not: it is an older copy, or a new file. \
-                     Nothing is taken or batched over the channels that are there; put the newest file back if \
-                     there is one"
-                );
-                step.join(found);
-            }
-        }
-    }
-
     fn forget_channels(&mut self, sight: &Sight, step: &mut Step<PayeeEffect>) {
         if sight.is_disputed() {
             return;
@@ -325,8 +309,11 @@ impl Desk {
         }
         let (receipts, price) = self.payee.unbatched();
         self.parts.metrics.unbatched.set(receipts.into());
-        // Receipts of nothing alone are worth no fee, unless somebody demands one.
-        if receipts == 0 || (price == 0 && !is_demanded) {
+        // Receipts of nothing alone are worth no fee, unless somebody demands one, or nothing more could be
+        // taken for them before long.
+        let is_crowded = self.payee.is_crowded();
+        let is_worth = receipts > 0 && (price > 0 || is_crowded);
+        if !is_worth && !is_demanded {
             self.watch.waits_since = None;
             return;
         }
@@ -337,6 +324,7 @@ impl Desk {
         let config = &self.parts.config;
         let is_due = is_urgent
             || is_demanded
+            || is_crowded
             || !self.parts.takes_new
             || sight.block.saturating_sub(since) >= config.batch_blocks
             // While it can be disputed, others have to find room beside it.

@@ -1,6 +1,6 @@
 //! Receipts on their way to the chain, and what is shown of them.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use codec::{Decode, Encode};
 use sp_core::H256;
@@ -10,13 +10,19 @@ use surety_channels::{
 };
 
 use super::{Payee, PayeeEffect, call::CallRow};
-use crate::{
-    AccountId, Row, Step, Table,
-    store::{call_key, channel_key, chunk_key},
-};
+use crate::{AccountId, Row, Step, Table, store::channel_key};
 
 /// Receipts of consecutive requests: channel, the first of them, how many.
 type Part = (ChannelId, Nonce, u32);
+
+/// All requests of some parts.
+pub(super) fn requests(parts: &[Part]) -> impl Iterator<Item = (ChannelId, Nonce)> {
+    let of_part = |(channel, first, count): &Part| {
+        let channel = *channel;
+        (*first..first.saturating_add(*count)).map(move |nonce| (channel, nonce))
+    };
+    parts.iter().flat_map(of_part)
+}
 
 /// What can be in a batch.
 #[derive(Default)]
@@ -49,6 +55,15 @@ pub(crate) struct BatchRow {
     pub number: Option<BatchNumber>,
 }
 
+impl BatchRow {
+    /// Whether the receipt of a request is in it.
+    fn has(&self, channel: ChannelId, nonce: Nonce) -> bool {
+        let found = self.parts.binary_search_by_key(&channel, |(of, ..)| *of);
+        let part = found.ok().and_then(|place| self.parts.get(place));
+        part.is_some_and(|(_, first, count)| (*first..first.saturating_add(*count)).contains(&nonce))
+    }
+}
+
 pub(crate) struct Made {
     pub row: BatchRow,
     pub batch: Batch,
@@ -75,9 +90,11 @@ pub struct Shown {
 
 impl Payee {
     /// Makes a batch of receipts that are in none, in the order of their requests, and promises it. Nothing
-    /// while another is not on the chain, or where there is nothing to be paid for.
+    /// while another is not on the chain, or where there is nothing to be paid for, unless they take the
+    /// places of others ([`Payee::is_crowded`]).
     pub fn make_batch(&mut self, limits: &BatchLimits) -> Step<PayeeEffect> {
-        self.make(limits, 1, &[])
+        let price_min = u128::from(!self.is_crowded());
+        self.make(limits, price_min, &[])
     }
 
     /// The same, also where there is nothing to be paid for: somebody demands these receipts, which go into
@@ -170,7 +187,7 @@ impl Payee {
             .channels
             .range(self.turn..)
             .chain(self.channels.range(..self.turn));
-        for (channel, _) in in_turn {
+        for (channel, _) in in_turn.filter(|(channel, _)| !self.is_doubted(**channel)) {
             if self.gather_of(*channel, Nonce::MAX, limits, &mut gathered) {
                 gathered.last = Some(*channel);
             }
@@ -224,29 +241,30 @@ impl Payee {
     }
 
     /// The entries of a batch, or which receipt is missing.
-    pub(super) fn entries(&self, parts: &[Part]) -> Result<Vec<BatchEntry>, (ChannelId, Nonce)> {
-        let genesis = &self.config.genesis;
-        let mut entries = Vec::new();
-        for (channel, first, count) in parts {
-            for nonce in *first..first.saturating_add(*count) {
-                let receipt = self.row(*channel, nonce).and_then(CallRow::receipt);
-                let receipt = receipt.ok_or((*channel, nonce))?;
-                entries.push(BatchEntry {
-                    channel: *channel,
-                    nonce,
-                    price: receipt.price,
-                    leaf: ReceiptLeaf {
-                        receipt: H256(receipt.message(genesis)),
-                        salt: self.start.salts.salt(genesis, *channel, nonce),
-                    },
-                });
-            }
-        }
-        Ok(entries)
+    fn entries(&self, parts: &[Part]) -> Result<Vec<BatchEntry>, (ChannelId, Nonce)> {
+        let entry = |of: (ChannelId, Nonce)| -> Result<BatchEntry, (ChannelId, Nonce)> {
+            let receipt = self.row(of.0, of.1).and_then(CallRow::receipt);
+            Ok(self.entry(of, receipt.ok_or(of)?))
+        };
+        requests(parts).map(entry).collect()
     }
 
-    fn row(&self, channel: ChannelId, nonce: Nonce) -> Option<&CallRow> {
-        Some(&self.channels.get(&channel)?.calls.get(&nonce)?.row)
+    /// What a batch has of a receipt.
+    pub(super) fn entry(
+        &self,
+        (channel, nonce): (ChannelId, Nonce),
+        receipt: &ChunkStatement<AccountId>,
+    ) -> BatchEntry {
+        let genesis = &self.config.genesis;
+        BatchEntry {
+            channel,
+            nonce,
+            price: receipt.price,
+            leaf: ReceiptLeaf {
+                receipt: H256(receipt.message(genesis)),
+                salt: self.start.salts.salt(genesis, channel, nonce),
+            },
+        }
     }
 
     /// The batch that was promised and that no finalised block has, as far as is known here: it has to be
@@ -259,12 +277,16 @@ impl Payee {
     /// A finalised block has the promised batch under this number.
     pub fn committed(&mut self, root: &BatchRoot, number: BatchNumber) -> Step<PayeeEffect> {
         let mut step = Step::default();
-        if let Some((id, made)) = self.batches.iter_mut().next_back()
-            && made.row.number.is_none()
-            && made.row.root == *root
-        {
-            made.row.number = Some(number);
-            step.put(Row::new(Table::Batches, id.to_be_bytes().to_vec(), &made.row));
+        let last = self.batches.iter_mut().next_back();
+        let Some((id, made)) = last.filter(|(_, made)| made.row.number.is_none() && made.row.root == *root)
+        else {
+            return step;
+        };
+        made.row.number = Some(number);
+        step.put(Row::new(Table::Batches, id.to_be_bytes().to_vec(), &made.row));
+        let parts = made.row.parts.clone();
+        for (channel, nonce) in requests(&parts) {
+            self.compact(channel, nonce);
         }
         step
     }
@@ -300,34 +322,38 @@ impl Payee {
 
     /// Whether a request is in a batch that is kept.
     pub(super) fn is_batched(&self, channel: ChannelId, nonce: Nonce) -> bool {
-        self.batches.values().any(|made| {
-            let parts = &made.row.parts;
-            let found = parts.binary_search_by_key(&channel, |(of, ..)| *of);
-            let part = found.ok().and_then(|place| parts.get(place));
-            part.is_some_and(|(_, first, count)| (*first..first.saturating_add(*count)).contains(&nonce))
-        })
+        self.batches.values().any(|made| made.row.has(channel, nonce))
     }
 
-    /// A finalised block has this batch of ours. Where the journal knows nothing of it, it is an old copy, or
-    /// was begun anew: what was signed over the channels below `channels` is not in it, and nothing is taken
-    /// or batched over them any more. Nothing is returned where it is known, or was taken into account
-    /// before.
-    pub fn check_batch(
-        &mut self,
-        number: BatchNumber,
-        root: &BatchRoot,
-        channels: ChannelId,
-    ) -> Option<Step<PayeeEffect>> {
+    /// Whether the journal knows nothing of a batch of ours that a finalised block has, and that was not
+    /// taken into account before: it is an old copy then, or was begun anew.
+    pub fn lacks_batch(&self, number: BatchNumber, root: &BatchRoot) -> bool {
         let newest = self.on_chain().map(|(number, _)| number).max();
         let is_later = newest.is_none_or(|newest| number > newest) && number >= self.start.batches;
-        if !is_later || self.batches.values().any(|made| made.row.root == *root) {
-            return None;
-        }
-        self.start.batches = number.saturating_add(1);
+        is_later && self.batches.values().all(|made| made.row.root != *root)
+    }
+
+    /// Such a batch is said to be there, by somebody who may be wrong: nothing is written down. As long as
+    /// this is not said again with 0 nothing is taken over the channels below `channels`, and of what was
+    /// answered over them nothing is batched but what is demanded.
+    pub const fn doubt(&mut self, channels: ChannelId) {
+        self.doubted = channels;
+    }
+
+    /// Whether something may have been signed over a channel that the journal does not have, by what
+    /// [`Payee::doubt`] was told last.
+    pub const fn is_doubted(&self, channel: ChannelId) -> bool {
+        channel < self.doubted
+    }
+
+    /// Such a batch is there: what was signed over the channels below `channels` is not in the journal, and
+    /// nothing is taken or batched over them any more, for good.
+    pub fn miss_batch(&mut self, number: BatchNumber, channels: ChannelId) -> Step<PayeeEffect> {
+        self.start.batches = self.start.batches.max(number.saturating_add(1));
         self.start.first = self.start.first.max(channels);
         let mut step = Step::default();
         step.put(Row::new(Table::Start, Vec::new(), &self.start));
-        Some(step)
+        step
     }
 
     /// Batches that finalised blocks have, with their roots.
@@ -353,23 +379,27 @@ impl Payee {
         self.row(channel, nonce)?.receipt()
     }
 
-    /// The same in its batch, for whoever misses it.
+    /// The same, with what it answers.
+    pub fn answered(
+        &self,
+        channel: ChannelId,
+        nonce: Nonce,
+    ) -> Option<(&ChunkStatement<AccountId>, &Request)> {
+        let row = self.row(channel, nonce)?;
+        Some((row.receipt()?, &row.request))
+    }
+
+    /// The same in its batch, for whoever misses it. There may be a thousand batches, and others wait for
+    /// whoever looks: of those that do not have it no path is made.
     pub fn open_receipt(&self, channel: ChannelId, nonce: Nonce) -> Option<Shown> {
         let mut on_chain = self.on_chain();
-        let found = on_chain.find_map(|(number, made)| Some((number, made.batch.open(channel, nonce)?)));
-        let (number, opening) = found?;
-        self.show(number, opening)
+        let (number, made) = on_chain.find(|(_, made)| made.row.has(channel, nonce))?;
+        self.show(number, made.batch.open(channel, nonce)?)
     }
 
     /// The receipt that a point of a batch is in, for whoever drew it.
     pub fn open_point(&self, batch: BatchNumber, point: u128) -> Option<Shown> {
         self.show(batch, self.batch(batch)?.batch.leaf_at(point)?)
-    }
-
-    /// All receipts that are kept, with what they answer.
-    pub fn receipts(&self) -> impl Iterator<Item = (&ChunkStatement<AccountId>, &Request)> {
-        let calls = self.channels.values().flat_map(|entry| entry.calls.values());
-        calls.filter_map(|call| Some((call.row.receipt()?, &call.row.request)))
     }
 
     /// What a channel has in a batch.
@@ -379,101 +409,12 @@ impl Payee {
 
     fn show(&self, batch: BatchNumber, opening: ReceiptOpening) -> Option<Shown> {
         let nonce = opening.of.first.checked_add(opening.place)?;
-        let row = self.row(opening.of.channel, nonce)?;
-        let statement = row.receipt()?.clone();
+        let (receipt, request) = self.answered(opening.of.channel, nonce)?;
+        let statement = receipt.clone();
         Some(Shown {
             batch,
             batched: Batched { opening, statement },
-            request: row.request.clone(),
+            request: request.clone(),
         })
-    }
-
-    /// Nobody can ask for a batch any more: it was redeemed, and its time is over. Nothing changes while it
-    /// is the last one: this has to be said again once there is another.
-    ///
-    /// Its receipts are kept for as long as their channels are there: whoever holds what was signed can
-    /// dispute it until then. Only those of nothing go, which nobody can.
-    pub fn forget(&mut self, batch: BatchNumber) -> Step<PayeeEffect> {
-        let mut step = Step::default();
-        let found = self
-            .batches
-            .iter()
-            .find(|(_, made)| made.row.number == Some(batch));
-        let Some(id) = found.map(|(id, _)| *id) else {
-            return step;
-        };
-        // The last is kept: the next one's number follows from it.
-        if self.batches.last_key_value().is_some_and(|(last, _)| *last == id) {
-            return step;
-        }
-        let Some(made) = self.batches.remove(&id) else {
-            return step;
-        };
-        step.put(Row::gone(Table::Batches, id.to_be_bytes().to_vec()));
-        for (channel, first, count) in made.row.parts {
-            let is_over = self
-                .channels
-                .get(&channel)
-                .is_some_and(|entry| entry.account.is_over);
-            for nonce in first..first.saturating_add(count) {
-                if is_over || self.row(channel, nonce).is_some_and(CallRow::is_void) {
-                    self.forget_call(channel, nonce, &mut step);
-                }
-            }
-            self.drop_account(channel, &mut step);
-        }
-        step
-    }
-
-    /// A finalised block says that a channel has ended: nothing of it can be paid or disputed any more. What
-    /// batches have of it stays until they are forgotten. Nothing changes while a request of it is open: this
-    /// has to be said again once that has its receipt.
-    pub fn forget_channel(&mut self, channel: ChannelId) -> Step<PayeeEffect> {
-        let mut step = Step::default();
-        let parts = self.batches.values().flat_map(|made| &made.row.parts);
-        let kept: Vec<Range<Nonce>> = parts
-            .filter(|(of, ..)| *of == channel)
-            .map(|(_, first, count)| *first..first.saturating_add(*count))
-            .collect();
-        let Some(entry) = self.channels.get_mut(&channel).filter(|entry| entry.open == 0) else {
-            return step;
-        };
-        let is_loose = |nonce: &Nonce| !kept.iter().any(|kept| kept.contains(nonce));
-        let loose: Vec<Nonce> = entry.calls.keys().copied().filter(is_loose).collect();
-        if entry.account.is_over && loose.is_empty() && !entry.calls.is_empty() {
-            return step;
-        }
-        entry.account.unbatched = entry.account.next;
-        entry.account.is_over = true;
-        step.put(Row::new(Table::Accounts, channel_key(channel), &entry.account));
-        for nonce in loose {
-            self.forget_call(channel, nonce, &mut step);
-        }
-        self.drop_account(channel, &mut step);
-        step
-    }
-
-    fn drop_account(&mut self, channel: ChannelId, step: &mut Step<PayeeEffect>) {
-        let entry = self.channels.get(&channel);
-        if entry.is_some_and(|entry| entry.account.is_over && entry.calls.is_empty()) {
-            self.channels.remove(&channel);
-            step.put(Row::gone(Table::Accounts, channel_key(channel)));
-        }
-    }
-
-    fn forget_call(&mut self, channel: ChannelId, nonce: Nonce, step: &mut Step<PayeeEffect>) {
-        let Some(entry) = self.channels.get_mut(&channel) else {
-            return;
-        };
-        let Some(call) = entry.calls.remove(&nonce) else {
-            return;
-        };
-        entry.voids = entry.voids.saturating_sub(usize::from(call.row.is_void()));
-        self.calls = self.calls.saturating_sub(1);
-        step.put(Row::gone(Table::Calls, call_key(channel, nonce)));
-        step.put(Row::gone(Table::Inputs, call_key(channel, nonce)));
-        for chunk in 0..call.row.chunks {
-            step.put(Row::gone(Table::Outputs, chunk_key(channel, nonce, chunk)));
-        }
     }
 }

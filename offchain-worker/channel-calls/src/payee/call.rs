@@ -1,5 +1,7 @@
 //! A request that was taken.
 
+use std::cell::OnceCell;
+
 use codec::{Decode, Encode};
 use sp_core::H256;
 use surety_channels::{ChunkStatement, End, Ending, Request, SignedCancel, SignedChunkStatement};
@@ -37,6 +39,36 @@ impl CallRow {
     pub fn is_void(&self) -> bool {
         self.receipt().is_some_and(ChunkStatement::is_void)
     }
+
+    /// How it ends where no more is said of it.
+    pub const fn early_end(&self) -> End {
+        match self.cancel {
+            Some(_) => End::Cancelled,
+            None => End::Cut,
+        }
+    }
+}
+
+/// What memory keeps of a request whose receipt a final block has, or had: what it takes to forget it. All of
+/// it is in the journal.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Chunks of its output.
+    pub chunks: u32,
+    /// Whether it came to nothing.
+    pub is_void: bool,
+    /// All of it, where that was read a moment ago.
+    pub row: OnceCell<Box<CallRow>>,
+}
+
+impl From<&CallRow> for Kept {
+    fn from(row: &CallRow) -> Self {
+        Self {
+            chunks: row.chunks,
+            is_void: row.is_void(),
+            row: OnceCell::new(),
+        }
+    }
 }
 
 /// How far an answer is.
@@ -63,7 +95,7 @@ pub(crate) struct Live {
     pub since: Option<Millis>,
     /// It is said though it is no whole chunk.
     pub is_due: bool,
-    /// Nobody listens: it ends with what the request's own voucher pays for.
+    /// Nobody listens, or wants more: it ends with what the request's own voucher pays for.
     pub is_left: bool,
 }
 

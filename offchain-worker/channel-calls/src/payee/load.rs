@@ -1,19 +1,23 @@
 //! Starting, and starting again.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use surety_channels::{ChannelId, End};
+use surety_channels::{ChannelId, Nonce};
 
 use super::{
     Channel, Payee, PayeeConfig, PayeeEffect, Start,
     account::Account,
-    batches::{BatchRow, Made},
-    call::{Call, CallRow, Live},
+    batches::{BatchRow, Made, requests},
+    call::{Call, CallRow, Kept, Live},
 };
-use crate::{LoadError, Row, Step, Table};
+use crate::{LoadError, ReadRow, Row, Step, Table};
+
+/// Rows of requests, that are read one after the other: all of them at once would take twice as much.
+type CallRows = BTreeMap<(ChannelId, Nonce), Row>;
 
 impl Payee {
     /// Takes up where its journal ends: `rows` are all of the tables that are loaded
@@ -23,6 +27,9 @@ impl Payee {
     /// second of this stash: over those channels nothing is taken any more, since nobody knows what was
     /// signed.
     ///
+    /// It keeps all of its requests in memory until they are forgotten, for whoever has no journal that can
+    /// be read meanwhile.
+    ///
     /// # Errors
     /// [`LoadError`].
     pub fn open(
@@ -30,23 +37,39 @@ impl Payee {
         rows: impl IntoIterator<Item = Row>,
         channels: ChannelId,
     ) -> Result<(Self, Step<PayeeEffect>), LoadError> {
-        let mut payee = Self::new(config, channels);
-        let (mut calls, mut batches) = (Vec::new(), Vec::new());
+        Self::new(config, None, channels).load(rows)
+    }
+
+    /// The same, with a journal that can be read: of a request whose receipt a final block has, memory keeps
+    /// no more than what it takes to forget it.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn open_over(
+        config: PayeeConfig,
+        read: ReadRow,
+        rows: impl IntoIterator<Item = Row>,
+        channels: ChannelId,
+    ) -> Result<(Self, Step<PayeeEffect>), LoadError> {
+        Self::new(config, Some(read), channels).load(rows)
+    }
+
+    fn load(mut self, rows: impl IntoIterator<Item = Row>) -> Result<(Self, Step<PayeeEffect>), LoadError> {
+        let (mut calls, mut batches) = (CallRows::new(), Vec::new());
         let (mut start, mut is_new) = (None, true);
         for row in rows {
             match row.table {
                 Table::Start => start = Some(row.read::<Start>()?),
                 Table::Accounts => {
-                    let entry = Channel {
-                        account: row.read::<Account>()?,
-                        calls: BTreeMap::new(),
-                        open: 0,
-                        voids: 0,
-                        unpaid_from: None,
-                    };
-                    payee.channels.insert(row.channel()?, entry);
+                    let entry = Channel::new(row.read::<Account>()?);
+                    self.channels.insert(row.channel()?, entry);
                 }
-                Table::Calls => calls.push((row.call()?, row.read::<CallRow>()?)),
+                Table::Gone => {
+                    self.gone.insert(row.channel()?);
+                }
+                Table::Calls => {
+                    calls.insert(row.call()?, row);
+                }
                 Table::Batches => batches.push((batch_id(&row)?, row.read::<BatchRow>()?)),
                 Table::Inputs
                 | Table::Outputs
@@ -61,41 +84,35 @@ impl Payee {
         }
         let mut step = Step::default();
         match start {
-            Some(start) => payee.start = start,
-            None if is_new => step.put(Row::new(Table::Start, Vec::new(), &payee.start)),
+            Some(start) => self.start = start,
+            None if is_new => step.put(Row::new(Table::Start, Vec::new(), &self.start)),
             None => return Err(LoadError::NoStart),
         }
-        for ((channel, nonce), row) in calls {
-            let missing = LoadError::Missing { channel, nonce };
-            let entry = payee.channels.get_mut(&channel).ok_or(missing)?;
-            let live = row.receipt().is_none().then(Live::new);
-            if live.is_some() {
-                entry.open = entry.open.saturating_add(1);
-                payee.open.insert((channel, nonce));
-            }
-            entry.voids = entry.voids.saturating_add(usize::from(row.is_void()));
-            entry.calls.insert(nonce, Call { row, live });
-            payee.calls = payee.calls.saturating_add(1);
+        for (id, row) in batches {
+            let made = self.load_batch(row, &mut calls)?;
+            let made = made.ok_or(LoadError::OtherRoot { batch: id })?;
+            self.batches.insert(id, made);
         }
-        for (channel, entry) in &payee.channels {
+        for (of, row) in calls {
+            let entry = self.channels.get(&of.0);
+            // Its batch is forgotten, and its channel is there.
+            let was_batched = entry.is_some_and(|entry| of.1 < entry.account.unbatched);
+            self.load_call(of, row.read()?, was_batched)?;
+        }
+        for (channel, entry) in &self.channels {
             let mut owed = entry.account.unbatched..entry.account.next;
-            if let Some(nonce) = owed.find(|nonce| !entry.calls.contains_key(nonce)) {
+            if let Some(nonce) = owed.find(|nonce| !self.knows(*channel, *nonce)) {
                 let channel = *channel;
                 return Err(LoadError::Missing { channel, nonce });
             }
         }
-        for (id, row) in batches {
-            let entries = payee.entries(&row.parts);
-            let entries = entries.map_err(|(channel, nonce)| LoadError::Missing { channel, nonce })?;
-            let made = Made::new(row, &entries).ok_or(LoadError::OtherRoot { batch: id })?;
-            payee.batches.insert(id, made);
-        }
-        payee.end_all(&mut step);
-        Ok((payee, step))
+        self.end_all(&mut step);
+        Ok((self, step))
     }
 
-    fn new(config: PayeeConfig, channels: ChannelId) -> Self {
+    fn new(config: PayeeConfig, read: Option<ReadRow>, channels: ChannelId) -> Self {
         Self {
+            read,
             offers: config.offers.clone(),
             receipt_price_max: u128::MAX,
             start: Start {
@@ -104,22 +121,66 @@ impl Payee {
                 salts: config.salts.clone(),
             },
             config: Arc::new(config),
+            doubted: 0,
             channels: BTreeMap::new(),
+            gone: BTreeSet::new(),
             open: BTreeSet::new(),
             calls: 0,
+            kept: 0,
+            read_lately: RefCell::default(),
             batches: BTreeMap::new(),
             turn: 0,
         }
+    }
+
+    /// A batch, with its requests out of these rows; nothing where they do not make its root.
+    fn load_batch(&mut self, row: BatchRow, rows: &mut CallRows) -> Result<Option<Made>, LoadError> {
+        let mut entries = Vec::new();
+        for of in requests(&row.parts) {
+            let (channel, nonce) = of;
+            let missing = LoadError::Missing { channel, nonce };
+            let call = rows.remove(&of).ok_or(missing.clone())?;
+            let call = call.read::<CallRow>()?;
+            entries.push(self.entry(of, call.receipt().ok_or(missing)?));
+            self.load_call(of, call, row.number.is_some())?;
+        }
+        Ok(Made::new(row, &entries))
+    }
+
+    /// A request, whose receipt a final block has or had where `is_final`.
+    fn load_call(
+        &mut self,
+        (channel, nonce): (ChannelId, Nonce),
+        row: CallRow,
+        is_final: bool,
+    ) -> Result<(), LoadError> {
+        let missing = LoadError::Missing { channel, nonce };
+        let entry = self.channels.get_mut(&channel).ok_or(missing)?;
+        entry.voids = entry.voids.saturating_add(usize::from(row.is_void()));
+        let is_over = row.receipt().is_some();
+        if !is_over {
+            entry.open = entry.open.saturating_add(1);
+            self.open.insert((channel, nonce));
+        }
+        if self.read.is_some() && is_over && is_final {
+            entry.kept.insert(nonce, Kept::from(&row));
+            self.kept = self.kept.saturating_add(1);
+        } else {
+            let live = (!is_over).then(Live::new);
+            entry.calls.insert(nonce, Call { row, live });
+            self.calls = self.calls.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// What was being answered is not gone on with.
     fn end_all(&mut self, step: &mut Step<PayeeEffect>) {
         let open: Vec<_> = self.open.iter().copied().collect();
         for (channel, nonce) in open {
-            let call = self.call(channel, nonce);
-            let is_cancelled = call.is_some_and(|(_, call)| call.row.cancel.is_some());
-            let how = if is_cancelled { End::Cancelled } else { End::Cut };
-            self.end_early(channel, nonce, how, step);
+            if let Some((_, call)) = self.call(channel, nonce) {
+                let how = call.row.early_end();
+                self.end_early(channel, nonce, how, step);
+            }
         }
     }
 }

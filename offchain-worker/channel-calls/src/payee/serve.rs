@@ -48,7 +48,8 @@ impl Payee {
     }
 
     /// More of an answer was computed: whole units. They are said once they are a whole chunk and paid for,
-    /// or after [`Payee::speak`].
+    /// or after [`Payee::speak`]. A stop id comes by [`Payee::ended`] alone: no answer that is ended before
+    /// may have it.
     ///
     /// # Errors
     /// [`Misuse`]; nothing changes then.
@@ -59,6 +60,30 @@ impl Payee {
         output: &[u8],
         now: Millis,
     ) -> Result<Step<PayeeEffect>, Misuse> {
+        self.add(channel, nonce, output)?;
+        let mut step = Step::default();
+        self.flush(channel, nonce, now, &mut step);
+        Ok(step)
+    }
+
+    /// The rest of an answer was computed, and how it ends: as [`Payee::said`] and [`Payee::finished`], where
+    /// nothing is said in between.
+    ///
+    /// # Errors
+    /// [`Misuse`]: the answer is to be abandoned then, or has ended.
+    pub fn ended(
+        &mut self,
+        channel: ChannelId,
+        nonce: Nonce,
+        output: &[u8],
+        end: Ending,
+        now: Millis,
+    ) -> Result<Step<PayeeEffect>, Misuse> {
+        self.add(channel, nonce, output)?;
+        self.finished(channel, nonce, end, now)
+    }
+
+    fn add(&mut self, channel: ChannelId, nonce: Nonce, output: &[u8]) -> Result<(), Misuse> {
         let (_, call) = self.call(channel, nonce).ok_or(Misuse::NotRunning)?;
         let live = call.live.as_mut().filter(|live| live.stage == Stage::Running);
         let live = live.ok_or(Misuse::NotRunning)?;
@@ -68,9 +93,7 @@ impl Payee {
             return Err(Misuse::TooMuch { room });
         }
         live.pending.extend_from_slice(output);
-        let mut step = Step::default();
-        self.flush(channel, nonce, now, &mut step);
-        Ok(step)
+        Ok(())
     }
 
     /// What was computed of an answer is said as soon as it is paid for, though it is no whole chunk: a
@@ -187,6 +210,7 @@ impl Payee {
     /// Time passes: an answer whose next voucher has not come for long is cut, and one that takes too long in
     /// all.
     pub fn tick(&mut self, now: Millis) -> Step<PayeeEffect> {
+        self.forget_what_was_read();
         let mut step = Step::default();
         let limits = self.config.limits;
         let open: Vec<_> = self.open.iter().copied().collect();
@@ -197,11 +221,12 @@ impl Payee {
             };
             let is_over = |since: Millis, most: Millis| now.saturating_sub(since) >= most;
             let takes_long = is_over(*live.since.get_or_insert(now), limits.answer_max);
-            if takes_long
-                || live
-                    .unpaid_since
-                    .is_some_and(|since| is_over(since, limits.patience))
-            {
+            let unpaid = live.unpaid_since;
+            let is_unpaid = unpaid.is_some_and(|since| is_over(since, limits.patience));
+            if let Some(entry) = self.channels.get_mut(&channel).filter(|_| is_unpaid) {
+                entry.forgive(nonce);
+            }
+            if takes_long || is_unpaid {
                 self.end_early(channel, nonce, End::Cut, &mut step);
             }
         }
@@ -261,7 +286,7 @@ impl Payee {
         live.unpaid_since = live
             .is_due
             .then(|| live.unpaid_since.unwrap_or_default().max(now));
-        let is_left = live.is_left;
+        let left = live.is_left.then(|| row.early_end());
         live.pending = rest;
         row.form.say(&mut live.said, &bytes);
         let statement = ChunkStatement {
@@ -292,8 +317,8 @@ impl Payee {
         send(step, channel, nonce, FromPayee::Chunk { bytes, statement });
         if end.is_some() {
             self.close(channel, nonce);
-        } else if is_left {
-            self.end_early(channel, nonce, End::Cut, step);
+        } else if let Some(how) = left {
+            self.end_early(channel, nonce, how, step);
         }
     }
 
@@ -386,9 +411,13 @@ fn computed(row: &CallRow, live: &Live) -> u32 {
 /// Nothing where it waits for more of it.
 fn to_say(row: &CallRow, live: &Live, left: u128) -> Option<(u32, Option<Ending>)> {
     let pending = row.form.units_in(&live.pending).unwrap_or(0);
-    // Whoever has left has paid for the first chunk.
+    // Whoever has left has paid for the first chunk. Of a text that is cancelled a word is enough.
+    let enough = match row.cancel {
+        Some(_) if row.form.has_parts() => 1,
+        _ => row.form.chunk,
+    };
     let is_due = match live.is_left {
-        true => row.said.saturating_add(pending) >= row.form.chunk,
+        true => row.said.saturating_add(pending) >= enough,
         false => live.is_due,
     };
     let end = match live.stage {

@@ -60,12 +60,21 @@ impl Payee {
         if channel < self.start.first {
             return Err(Refusal::Forgotten);
         }
+        // It may turn out otherwise: nobody has to open another channel for that.
+        if self.is_doubted(channel) {
+            return Err(Refusal::Busy);
+        }
         let known = self.channels.get(&channel);
+        // What is left of it goes with the batches that have it.
+        if known.is_some_and(|channel| channel.account.is_over) {
+            return Err(Refusal::Forgotten);
+        }
         if known.is_some_and(|channel| channel.unpaid_from.is_some()) {
             return Err(Refusal::Closing);
         }
         let mut account = match known {
             Some(channel) => channel.account.clone(),
+            None if self.was_forgotten(channel) => return Err(Refusal::Forgotten),
             None if self.channels.len() >= self.config.limits.channels_max => return Err(Refusal::Busy),
             None => Account::new(seen.terms.clone()),
         };
@@ -108,8 +117,11 @@ impl Payee {
         if voucher.request != ask.request.hash() {
             return Err(Refusal::Voucher(VoucherRefusal::OtherRequest));
         }
+        let limits = &self.config.limits;
         let voids = known.map_or(0, |channel| channel.voids);
-        if !self.has_place() || voids >= self.config.limits.voids_max {
+        let whole = known.map_or(0, |channel| channel.calls.len());
+        let is_much = voids >= limits.voids_max || whole >= (limits.calls_max / 4).max(1);
+        if !self.has_place() || is_much {
             return Err(Refusal::Busy);
         }
         // Before the input is hashed: only a payer can have that done.
@@ -122,7 +134,10 @@ impl Payee {
         if form.price(form.full) > price_max {
             return Err(Refusal::TooDear { price_max });
         }
-        let sum = account.served.saturating_add(form.paid_ahead(0));
+        let first = form.paid_ahead(0);
+        let others = known.filter(|entry| !entry.forgives(first, limits));
+        let sum = account.served.saturating_add(others.map_or(0, Channel::unsaid));
+        let sum = sum.saturating_add(first);
         if sum > voucher.sum {
             return Err(Refusal::Unpaid { sum });
         }
@@ -164,13 +179,8 @@ impl Payee {
             input: input.into_inner(),
         });
         let live = Some(Live::new());
-        let entry = self.channels.entry(channel).or_insert_with(|| Channel {
-            account: account.clone(),
-            calls: Default::default(),
-            open: 0,
-            voids: 0,
-            unpaid_from: None,
-        });
+        let known = self.channels.entry(channel);
+        let entry = known.or_insert_with(|| Channel::new(account.clone()));
         entry.account = account;
         entry.calls.insert(nonce, Call { row, live });
         entry.open = entry.open.saturating_add(1);
@@ -236,24 +246,39 @@ impl Payee {
         signed.is_signed(&self.config.genesis, &account.terms.key, verify)
     }
 
-    /// Ends an answer that its payer wants no more of.
+    /// Ends an answer that its payer wants no more of. One of which nothing was said costs nothing, but for
+    /// whoever has much computed for nothing ([`super::PayeeLimits::free_chunks`]): its voucher has paid for
+    /// the first chunk, and the first words of that, or all vectors, are said before it ends. Whether an
+    /// answer that waits for its turn has begun is not known here: it counts as one that has.
     pub fn cancel(&mut self, signed: SignedCancel<AccountId>) -> Step<PayeeEffect> {
         let (channel, nonce) = (signed.cancel.channel, signed.cancel.nonce);
-        let (genesis, verify) = (self.config.genesis, self.config.verify.clone());
-        let stash = self.config.stash.clone();
+        let config = self.config.clone();
         let mut step = Step::default();
-        let Some((account, call)) = self.call(channel, nonce) else {
+        let known = self.channels.get_mut(&channel);
+        let Some(entry) = known.filter(|entry| entry.knows(nonce)) else {
             return refused(channel, nonce, Refusal::NoCall);
         };
-        if call.live.is_none() || call.row.cancel.is_some() {
+        let open = entry.calls.get_mut(&nonce);
+        let Some(call) = open.filter(|call| call.live.is_some() && call.row.cancel.is_none()) else {
             return step;
-        }
-        let is_of_it = signed.cancel.request == call.row.hash && signed.cancel.payee == stash;
-        if !is_of_it || !signed.is_signed(&genesis, &account.terms.key, &*verify) {
+        };
+        let is_of_it = signed.cancel.request == call.row.hash && signed.cancel.payee == config.stash;
+        if !is_of_it || !signed.is_signed(&config.genesis, &entry.account.terms.key, &*config.verify) {
             return refused(channel, nonce, Refusal::BadSignature);
         }
         call.row.cancel = Some(signed);
         step.put(Row::new(Table::Calls, call_key(channel, nonce), &call.row));
+        let (says_nothing, first) = (call.row.statement.is_none(), call.row.form.paid_ahead(0));
+        if says_nothing && !entry.forgives(first, &config.limits) {
+            let open = entry.calls.get_mut(&nonce);
+            if let Some(live) = open.and_then(|call| call.live.as_mut()) {
+                live.is_left = true;
+            }
+            // Since when it waits does not matter: no more is paid.
+            self.flush(channel, nonce, 0, &mut step);
+            return step;
+        }
+        entry.forgive(nonce);
         self.end_early(channel, nonce, End::Cancelled, &mut step);
         step
     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod cancels;
 mod counted;
+mod kept;
 mod kills;
 mod lies;
 mod lives;

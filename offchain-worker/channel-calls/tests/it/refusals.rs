@@ -3,7 +3,7 @@
 use crate::{support::*, world::World};
 use codec::Encode;
 use surety_channel_calls::{
-    payee::{ChannelSeen, PayeeLimits},
+    payee::{BatchLimits, ChannelSeen, PayeeLimits},
     payer::{AskError, Wanted},
     *,
 };
@@ -19,7 +19,7 @@ fn payee() -> (Payee, ChannelSeen) {
 }
 
 /// What a payer that can sign anything asks.
-fn ask_of(
+pub fn ask_of(
     wanted: Wanted,
     sum: u128,
     change: impl FnOnce(&mut Voucher<AccountId>),
@@ -48,7 +48,7 @@ fn asked(sum: u128, change: impl FnOnce(&mut Voucher<AccountId>)) -> Ask {
 }
 
 /// What it is told; nothing where it is taken.
-fn told(step: Step<PayeeEffect>) -> Option<Refusal> {
+pub fn told(step: Step<PayeeEffect>) -> Option<Refusal> {
     let effects = step.commit(&Disk::default()).unwrap();
     effects.into_iter().find_map(|effect| match effect {
         PayeeEffect::Send {
@@ -301,7 +301,8 @@ fn another_agent_goes_on_with_a_journal_and_its_batches() {
     (config.agent, config.sign) = (account(STASH), sign_with(STASH));
     // A secret of the new agent's.
     config.salts = ReceiptSalts::new([6; 32]);
-    let (payee, _) = Payee::open(config, world.payee_disk.rows(), 0).unwrap();
+    let (rows, read) = (world.payee_disk.rows(), world.payee_disk.reader());
+    let (payee, _) = Payee::open_over(config, read, rows, 0).unwrap();
     world.payee = payee;
     world.shown(0);
 }
@@ -315,17 +316,16 @@ fn nothing_is_taken_or_batched_over_old_channels_where_the_chain_has_a_batch_tha
     disk.put(&world.payee_disk.rows()).unwrap();
     world.batch();
     let root = world.roots[0];
-    assert!(world.payee.check_batch(0, &root, CHANNEL + 1).is_none());
+    assert!(!world.payee.lacks_batch(0, &root));
 
     let (mut copy, step) = Payee::open(payee_config(), disk.rows(), 0).unwrap();
     assert!(step.is_empty());
-    assert!(copy.unbatched().0 > 0);
-    let found = copy.check_batch(0, &root, CHANNEL + 1).unwrap();
-    found.commit(&disk).unwrap();
+    assert!(copy.unbatched().0 > 0 && copy.lacks_batch(0, &root));
+    copy.miss_batch(0, CHANNEL + 1).commit(&disk).unwrap();
     // Once: what is opened from now on is as good as ever.
-    assert!(copy.check_batch(0, &root, CHANNEL + 2).is_none());
+    assert!(!copy.lacks_batch(0, &root));
     let (mut copy, _) = Payee::open(payee_config(), disk.rows(), 0).unwrap();
-    assert!(copy.check_batch(0, &root, CHANNEL + 2).is_none());
+    assert!(!copy.lacks_batch(0, &root));
     assert_eq!(copy.unbatched(), (0, 0));
     let wanted = text(10, 5, 0, 5);
     let ask = ask_of(wanted, 200 * TOKEN, |voucher| voucher.nonce = 1, GENESIS);
@@ -337,6 +337,36 @@ fn nothing_is_taken_or_batched_over_old_channels_where_the_chain_has_a_batch_tha
     (seen.terms.channel, seen.purse.channel) = (CHANNEL + 1, CHANNEL + 1);
     let ask = asked(26 * TOKEN, |voucher| voucher.channel = CHANNEL + 1);
     assert_eq!(told(copy.ask(ask, Some(&seen), 50)), None);
+}
+
+#[test]
+fn while_a_journal_may_be_an_old_copy_nothing_is_written_down_taken_or_batched_but_what_is_demanded() {
+    let mut world = World::new(10_000);
+    world.ask(text(10, 5, 0, 16)).unwrap();
+    world.settle();
+    let rows = world.payee_disk.rows();
+    let asks = |world: &World| {
+        let ask = ask_of(
+            text(10, 5, 0, 5),
+            200 * TOKEN,
+            |voucher| voucher.nonce = 1,
+            GENESIS,
+        );
+        world.payee.would_take(&ask, Some(&world.seen), 50).err()
+    };
+    world.payee.doubt(CHANNEL + 1);
+    assert_eq!(asks(&world), Some(Refusal::Busy));
+    world.batch();
+    assert_eq!(world.payee_disk.rows(), rows);
+    let limits = BatchLimits {
+        receipts_max: 100,
+        price_max: u128::MAX,
+    };
+    world.payee_does(|payee| payee.make_demanded_batch(&limits, &[(CHANNEL, 0)]));
+    assert_eq!(world.shown(0).batched.statement.price, 15 * TOKEN);
+    // It was not true.
+    world.payee.doubt(0);
+    assert_eq!(asks(&world), None);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Real keys, disks that can fail, and models whose answers follow from what they are asked.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use codec::Encode;
@@ -232,7 +232,7 @@ type Rows = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
 /// A disk, on which the process may die.
 #[derive(Default)]
 pub struct Disk {
-    rows: RefCell<Rows>,
+    rows: Arc<Mutex<Rows>>,
     pub puts: Cell<usize>,
     /// At this write, and whether it is durable.
     pub dies_at: Cell<Option<(usize, bool)>>,
@@ -248,7 +248,7 @@ impl Store for Disk {
         let at = self.puts.replace(self.puts.get() + 1);
         let dies = self.dies_at.get().filter(|(when, _)| *when == at);
         if dies.is_none_or(|(_, is_durable)| is_durable) {
-            let mut all = self.rows.borrow_mut();
+            let mut all = self.rows.lock().unwrap();
             for row in rows {
                 let key = (row.table, row.key.clone());
                 match &row.value {
@@ -266,8 +266,22 @@ impl Disk {
         self.of(Table::is_loaded)
     }
 
+    /// Reads rows as they are by then.
+    pub fn reader(&self) -> ReadRow {
+        let rows = self.rows.clone();
+        Arc::new(move |table: Table, key: &[u8]| {
+            let key = key.to_vec();
+            let value = rows.lock().unwrap().get(&(table, key.clone())).cloned();
+            value.map(|value| Row {
+                table,
+                key,
+                value: Some(value),
+            })
+        })
+    }
+
     pub fn of(&self, is_wanted: impl Fn(Table) -> bool) -> Vec<Row> {
-        let all = self.rows.borrow();
+        let all = self.rows.lock().unwrap();
         let wanted = all.iter().filter(|((table, _), _)| is_wanted(*table));
         let row = |((table, key), value): (&(Table, Vec<u8>), &Vec<u8>)| Row {
             table: *table,

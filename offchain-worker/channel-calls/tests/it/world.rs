@@ -27,6 +27,7 @@ struct Connection {
 }
 
 pub struct World {
+    pub config: PayeeConfig,
     pub payee: Payee,
     pub payer: Payer,
     pub payee_disk: Disk,
@@ -54,13 +55,19 @@ pub struct World {
 
 impl World {
     pub fn new(deposit: u128) -> Self {
+        Self::with(deposit, payee_config())
+    }
+
+    /// One whose payee is this.
+    pub fn with(deposit: u128, config: PayeeConfig) -> Self {
         let (payee_disk, payer_disk) = (Disk::default(), Disk::default());
-        let (payee, start) = Payee::open(payee_config(), [], 0).unwrap();
+        let (payee, start) = Payee::open_over(config.clone(), payee_disk.reader(), [], 0).unwrap();
         start.commit(&payee_disk).unwrap();
         let (payer, start) =
             Payer::open(payer_config(), terms(deposit), vec![account(AGENT)], 0, []).unwrap();
         start.commit(&payer_disk).unwrap();
         Self {
+            config,
             payee,
             payer,
             payee_disk,
@@ -175,7 +182,9 @@ impl World {
         self.payee_disk.dies_at.set(None);
         self.engines.clear();
         self.drop_connections();
-        let (payee, step) = Payee::open(payee_config(), self.payee_disk.rows(), CHANNEL + 100).unwrap();
+        let (rows, read) = (self.payee_disk.rows(), self.payee_disk.reader());
+        let opened = Payee::open_over(self.config.clone(), read, rows, CHANNEL + 100);
+        let (payee, step) = opened.unwrap();
         self.payee = payee;
         self.payee_does(|_| step);
         // It was promised, and nobody knows whether it was sent.
@@ -322,20 +331,12 @@ impl World {
             self.engines.remove(&nonce);
         }
         let now = self.now;
-        let kills = self.kills;
-        if !bytes.is_empty() {
-            self.payee_does(|payee| payee.said(CHANNEL, nonce, &bytes, now).unwrap());
-        }
-        if is_whole && kills == self.kills {
-            let end = Ending {
-                how,
-                trace_root: root,
-            };
-            self.payee_does(|payee| match payee.finished(CHANNEL, nonce, end, now) {
-                Ok(step) => step,
-                Err(misuse) => panic!("{misuse}"),
-            });
-        }
+        let trace_root = root;
+        let end = Ending { how, trace_root };
+        self.payee_does(|payee| match is_whole {
+            true => payee.ended(CHANNEL, nonce, &bytes, end, now).unwrap(),
+            false => payee.said(CHANNEL, nonce, &bytes, now).unwrap(),
+        });
         true
     }
 

@@ -98,12 +98,56 @@ async fn an_older_copy_of_the_journal_takes_nothing_over_channels_that_are_there
     let process = world.start().await;
     client.connect(&process);
     world.settled().await;
+    // It may be the node that is wrong, until it has said so for long.
+    let call = client.ask(world.text(3, 5, 20, 8)).await;
+    assert_eq!(call.refused, Some(Refusal::Busy));
+    for _ in 0..4 {
+        world.settled().await;
+    }
     let call = client.ask(world.text(3, 5, 20, 8)).await;
     assert_eq!(call.refused, Some(Refusal::Forgotten));
     // Whoever opens a channel now is served.
     let client = world.client(&process).await;
     let call = client.ask(world.text(4, 5, 20, 8)).await;
     assert_eq!(call.refused, None);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_says_wrongly_for_a_moment_of_the_batches_that_there_are_ends_nothing_for_good() {
+    let mut world = World::new(&[]).await;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    client.finish(client.ask(world.text(1, 5, 20, 8)).await).await;
+    let stash = world.stash.account().clone();
+    let (first, false_one) = ((stash.clone(), 0), (stash, 9));
+    world
+        .until("there is a batch", |state| {
+            state.channels.batches.contains_key(&first)
+        })
+        .await;
+    world.settled().await;
+    world.chain.change(|state| {
+        let mut batch = state.channels.batches[&first].clone();
+        batch.batch = 9;
+        batch.window.root.hash = content_hash(b"somebody else's");
+        state.channels.batches.insert(false_one.clone(), batch);
+    });
+    world.settled().await;
+    let call = client.ask(world.text(2, 5, 20, 8)).await;
+    assert_eq!(call.refused, Some(Refusal::Busy));
+    world
+        .chain
+        .change(|state| state.channels.batches.remove(&false_one));
+    world.settled().await;
+    let call = client.finish(client.ask(world.text(3, 5, 20, 8)).await).await;
+    assert!(call.receipt.is_some());
+    process.stop().await;
+    let process = world.start().await;
+    client.connect(&process);
+    world.settled().await;
+    let call = client.finish(client.ask(world.text(4, 5, 20, 8)).await).await;
+    assert!(call.receipt.is_some());
     process.stop().await;
 }
 

@@ -14,6 +14,7 @@ mod defense;
 mod device;
 mod held_back;
 mod holds;
+mod kept;
 mod lives;
 mod money;
 mod pauses;

@@ -85,6 +85,8 @@ async fn whoever_says_all_that_receipts_say_is_shown_where_they_are() {
     ];
     let lost = ToHolder::NotShown(NotShown::Lost);
     assert_eq!(ask(&client, &guessed).await, [lost.clone(), lost]);
+    // Nothing is looked for as often as somebody names it.
+    assert_eq!(ask(&client, &[held.clone(), held.clone()]).await, []);
     process.stop().await;
 }
 

@@ -1,0 +1,61 @@
+//! What is kept in memory, and what is known of what was forgotten.
+
+use surety_channel_calls::Refusal;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn receipts_of_nothing_are_batched_when_they_take_half_of_the_places() {
+    let mut world = World::new(&[]).await;
+    world.config.batch_blocks = 10_000;
+    world.config.calls_max = 4;
+    let process = world.start().await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let client = world.client(&process).await;
+        let call = client.ask(world.items(256)).await;
+        assert_eq!(call.refused, None);
+        open.push((client, call));
+    }
+    // Of what was being answered nothing was said.
+    process.kill().await;
+    let process = world.start().await;
+    let first = (world.stash.account().clone(), 0);
+    world
+        .until("they are in a batch", |state| {
+            state.channels.batches.contains_key(&first)
+        })
+        .await;
+    world.settled().await;
+    let root = world
+        .chain
+        .change(|state| state.channels.batches[&first].window.root);
+    assert_eq!(root.sums.receipts, 3);
+    // They take no place any more.
+    for figure in ["surety_calls_whole 0", "surety_calls_kept 3"] {
+        assert!(process.shows(figure), "{figure}");
+    }
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_blocks_had_no_more_for_long_is_not_begun_anew_when_one_has_it_again() {
+    let mut world = World::new(&[]).await;
+    world.config.batch_blocks = 10_000;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    let call = client.finish(client.ask(world.text(1, 5, 20, 8)).await).await;
+    assert!(call.receipt.is_some());
+    let channel = world.channel;
+    let gone = world.chain.change(|state| state.channels.open.remove(&channel));
+    for _ in 0..4 {
+        world.settled().await;
+    }
+    world
+        .chain
+        .change(|state| state.channels.open.insert(channel, gone.unwrap()));
+    world.settled().await;
+    let call = client.ask(world.text(2, 5, 20, 8)).await;
+    assert_eq!(call.refused, Some(Refusal::Forgotten));
+    process.stop().await;
+}
