@@ -99,7 +99,8 @@ pub const JAIL_TERMS_MAX: u32 = 32;
 // Dimensions of a model whose results can be checked cell by cell. Well above published models of these
 // families (a Llama of 405B has 126 layers of width 16,384), and such that at least the smallest task of
 // every decoder within them can be disputed, and of every encoder whose leaves fit into memory; how large a
-// task may be follows from the model and is the trace's affair. Nothing that a node evaluates may take longer because one of them is large.
+// task may be follows from the model and is the trace's affair. Nothing that a node evaluates may take longer
+// because one of them is large.
 
 /// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 34 steps
 /// each: of 4,096.
