@@ -87,6 +87,14 @@ impl Kept {
         Arc::strong_count(&self.view) == 1 && self.computing.as_ref().is_none_or(AbortHandle::is_finished)
     }
 
+    /// Bytes that its rows take.
+    fn row_bytes(&self) -> usize {
+        let view = self.view.try_lock();
+        view.ok()
+            .and_then(|view| view.trace.as_ref().map(OwnTrace::row_bytes))
+            .unwrap_or(0)
+    }
+
     /// Has it forget its rows where there is no room for them. Returns how much is left.
     fn keep_rows_within(&self, room: usize) -> usize {
         let Ok(mut view) = self.view.try_lock() else {
@@ -132,10 +140,12 @@ impl Traces {
             computing: None,
         });
         let view = kept.view.clone();
-        all.push_back(kept);
+        // The one that is asked keeps its own: they would be computed anew for each move.
+        let room = ROWS_BYTES_MAX.saturating_sub(kept.row_bytes());
         all.iter()
             .rev()
-            .fold(ROWS_BYTES_MAX, |room, kept| kept.keep_rows_within(room));
+            .fold(room, |room, kept| kept.keep_rows_within(room));
+        all.push_back(kept);
         if all.len() > VIEWS_MAX
             && let Some(idle) = all.iter().position(Kept::is_idle)
         {

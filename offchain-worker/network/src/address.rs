@@ -1,6 +1,9 @@
 //! Endpoint texts to what libp2p dials, and back.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use libp2p::{
     PeerId,
@@ -184,7 +187,8 @@ fn is_shared(ip: Ipv4Addr) -> bool {
 }
 
 /// Endpoints that others can use, best first: public before private before loopback, and at each address QUIC
-/// before TCP, which is there for whoever finds no place over QUIC.
+/// before TCP, which is there for whoever finds no place over QUIC. Where there is no room for both at each,
+/// there is TCP of the first alone: what others reach may come after the bridges of containers.
 pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoint> {
     let mut ranked: Vec<(Scope, Option<IpAddr>, u8, String)> = addresses
         .iter()
@@ -203,11 +207,23 @@ pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoin
     ranked.dedup();
     // Loopback is of no use to others, unless it is all there is (a devnet on one machine).
     let best = ranked.first().map_or(Scope::Global, |(reach, ..)| *reach);
+    let room = limits::ENDPOINTS_MAX as usize;
+    let of_best = ranked.iter().filter(|(reach, ..)| *reach == best);
+    let hosts: BTreeSet<Option<IpAddr>> = of_best.map(|(_, ip, ..)| *ip).collect();
+    if hosts.len().saturating_mul(2) > room {
+        ranked.sort_by_key(|(reach, _, transport, _)| (*reach, *transport));
+        let is_tcp = |(reach, _, transport, _): &(Scope, _, u8, _)| *reach == best && *transport > 0;
+        let (last, first_tcp) = (room.saturating_sub(1), ranked.iter().position(is_tcp));
+        if let Some(tcp) = first_tcp.filter(|at| *at > last) {
+            let tcp = ranked.remove(tcp);
+            ranked.insert(last, tcp);
+        }
+    }
     ranked
         .into_iter()
         .filter(|(reach, ..)| *reach < Scope::Machine || best == Scope::Machine)
         .filter_map(|(.., text)| parse_endpoint(&text).ok())
-        .take(limits::ENDPOINTS_MAX as usize)
+        .take(room)
         .collect()
 }
 
@@ -279,17 +295,27 @@ mod tests {
     }
 
     #[test]
-    fn of_many_addresses_as_many_are_announced_as_leave_room_for_both_transports() {
-        let transports = ["udp/1/quic-v1", "tcp/1"];
-        let at = |host: u8, transport: &str| format!("/ip4/192.168.1.{host}/{transport}");
-        let mut all: Vec<Multiaddr> = Vec::new();
-        for host in 1..=5 {
-            all.extend(transports.map(|transport| at(host, transport).parse::<Multiaddr>().unwrap()));
-        }
-        let announced = announceable(&all, PEER.parse().unwrap());
-        let texts: Vec<_> = announced.iter().map(endpoint_text).collect();
-        let expected = [1, 2].map(|host| transports.map(|t| format!("{}/p2p/{PEER}", at(host, t))));
-        assert_eq!(texts, expected.concat());
+    fn both_transports_are_announced_where_there_is_room_and_else_quic_of_three_addresses_and_tcp_of_one() {
+        const QUIC: &str = "udp/1/quic-v1";
+        const TCP: &str = "tcp/1";
+        let at = |host: &str, transport: &str| format!("/ip4/{host}/{transport}");
+        let announced = |hosts: &[&str]| -> Vec<String> {
+            let all = hosts.iter().flat_map(|host| [at(host, TCP), at(host, QUIC)]);
+            let all: Vec<Multiaddr> = all.map(|text| text.parse().unwrap()).collect();
+            let announced = announceable(&all, PEER.parse().unwrap());
+            announced.iter().map(endpoint_text).collect()
+        };
+        let texts = |expected: [(&str, &str); 4]| {
+            expected.map(|(host, transport)| format!("{}/p2p/{PEER}", at(host, transport)))
+        };
+        let [one, other] = ["192.168.1.2", "192.168.1.3"];
+        let both = [(one, QUIC), (one, TCP), (other, QUIC), (other, TCP)];
+        assert_eq!(announced(&[other, one]), texts(both));
+        // docker0, a bridge of compose, and the only one of them that others reach.
+        let [docker, compose] = ["172.17.0.1", "172.18.0.1"];
+        let all = [(docker, QUIC), (compose, QUIC), (one, QUIC), (docker, TCP)];
+        assert_eq!(announced(&[one, docker, compose]), texts(all));
+        assert_eq!(announced(&[other, one, docker, compose]), texts(all));
     }
 
     /// Parts of which some endpoints are made, and much that is none.

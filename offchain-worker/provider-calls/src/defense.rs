@@ -47,14 +47,23 @@ impl Desk {
         let mut open = BTreeSet::new();
         let mut unfound: Option<((u32, Time), DisputeId, &DisputeRecord, Receipt)> = None;
         for (round, of) in &sight.rounds {
-            let Some(receipt) = self.disputed(of) else {
-                tracing::error!(
+            let receipt = self.disputed(of);
+            match &receipt {
+                Some(receipt) => self.show(sight, (*round, of), receipt, due),
+                // What was found before is still played.
+                None if self.payee.knows(of.call.0, of.call.1) => tracing::error!(
                     round,
-                    "a receipt is disputed that is not in the journal of calls: restore it from its newest copy. Not while channels are open: the lock would be lost"
-                );
-                continue;
-            };
-            self.show(sight, (*round, of), &receipt, due);
+                    "a receipt that is disputed cannot be read out of the journal of calls just now: that is \
+                     tried again with each block, and the lock is lost if its games run out of time"
+                ),
+                None => {
+                    tracing::error!(
+                        round,
+                        "a receipt is disputed that is not in the journal of calls: restore it from its newest copy. Not while channels are open: the lock would be lost"
+                    );
+                    continue;
+                }
+            }
             for (id, record) in &of.disputes {
                 open.insert(*id);
                 let Some(to_move) = record.game.to_move() else {
@@ -79,6 +88,7 @@ impl Desk {
                         due.push(errand);
                     }
                     (Side::Defender, _) => {
+                        let Some(receipt) = &receipt else { continue };
                         let failures = self.defense.failures.get(id).copied().unwrap_or(0);
                         let place = (failures, until);
                         if unfound.as_ref().is_none_or(|(first, ..)| place < *first) {

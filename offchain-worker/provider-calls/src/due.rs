@@ -74,6 +74,15 @@ impl Desk {
             };
             let Some(mut errand) = found else {
                 let wanted = &demand.wanted;
+                if self.is_kept(wanted) {
+                    tracing::error!(
+                        ?wanted,
+                        left,
+                        "what is demanded cannot be read out of the journal of calls just now: that is tried \
+                         again with each block, and the lock is lost if it is not shown in time"
+                    );
+                    continue;
+                }
                 tracing::error!(
                     ?wanted,
                     left,
@@ -90,6 +99,14 @@ impl Desk {
         unbatched.sort_unstable();
         let calls = unbatched.into_iter().map(|(_, call)| call);
         calls.filter(|_| is_urgent).collect()
+    }
+
+    /// Whether the journal has what is wanted. Where that is not found it cannot be read just now.
+    fn is_kept(&self, wanted: &Wanted) -> bool {
+        match wanted {
+            Wanted::Receipt { channel, nonce, .. } => self.payee.knows(*channel, *nonce),
+            Wanted::Point { batch, .. } => self.payee.batches().any(|(number, _)| number == *batch),
+        }
     }
 
     /// Ends what keeps back the receipt of a request; without a place to spare, everything.
@@ -129,6 +146,10 @@ impl Desk {
             receipt == said || (is_longer && receipt.request == said.request)
         };
         let (channel, nonce) = (said.channel, said.nonce);
+        // The journal is not read for whoever does not know what was asked.
+        if !self.payee.may_be_request(channel, nonce, said.request) {
+            return Err(NotShown::Lost);
+        }
         // All batches are only looked through for whoever holds it.
         match self.payee.receipt_of(channel, nonce) {
             Some(receipt) if is_it(receipt) => {

@@ -85,6 +85,10 @@ impl Desk {
                 .filter(|(_, seen)| self.payee.is_owed(seen, &windows, sight.time))
                 .count(),
         };
+        // Receipts over channels that are doubted are not counted, and are owed if that was not true.
+        if owed.is_nothing() && self.watch.unknown.is_in_doubt() {
+            return;
+        }
         self.parts.owed.send_if_modified(|told| {
             let is_other = told.as_ref() != Some(&owed);
             *told = Some(owed);

@@ -154,7 +154,11 @@ pub(crate) async fn follow(
     loop {
         match follow_once(&parts, (&newest, &events, &mut anew), &mut pause, &mut known).await {
             Ok(Ended::ForGood) => return,
-            Ok(Ended::ForAnother) => continue,
+            // A node that names other batches each time has this asked for each time.
+            Ok(Ended::ForAnother) => {
+                sleep(PAUSE).await;
+                continue;
+            }
             Err(error) => tracing::warn!(%error, "calls have lost the chain, trying again"),
         }
         sleep(pause).await;

@@ -29,6 +29,13 @@ struct Said {
     channels: ChannelId,
 }
 
+impl Unknown {
+    /// Whether a batch is said to be there, and it is not sure yet.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
 impl Said {
     /// Whether it is for as long as what is missing has to be, and over a subscription that was made since.
     fn is_sure(&self, sight: &Sight) -> bool {
@@ -41,7 +48,7 @@ impl Desk {
     /// As soon as such a batch is said to be there nothing is taken over the channels that are there; that is
     /// written down once it is sure.
     pub(crate) fn find_unknown(&mut self, sight: &Sight, step: &mut Step<PayeeEffect>) {
-        let was_in_doubt = !self.watch.unknown.0.is_empty();
+        let was_in_doubt = self.watch.unknown.is_in_doubt();
         self.hear_of_unknown(sight);
         let unknown = &mut self.watch.unknown.0;
         let sure = unknown.iter().filter(|(_, said)| said.is_sure(sight));

@@ -322,14 +322,17 @@ impl Desk {
             return;
         };
         let config = &self.parts.config;
-        let is_due = is_urgent
-            || is_demanded
-            || is_crowded
+        let is_time = is_crowded
             || !self.parts.takes_new
             || sight.block.saturating_sub(since) >= config.batch_blocks
             // While it can be disputed, others have to find room beside it.
             || price >= standing.cap / 4
-            || receipts >= config.batch_receipts_max;
+            || receipts >= config.batch_receipts_max
+            // A channel has no more than a quarter of the places.
+            || receipts as usize >= config.calls_max / 8;
+        // Only memory has that doubt, and no unknown batch is looked for behind one that is newer: after a
+        // restart an older copy of the journal would sign again.
+        let is_due = is_urgent || is_demanded || (is_time && !self.watch.unknown.is_in_doubt());
         if !is_due || !sight.is_agent || !(is_demanded || sight.has_place()) {
             return;
         }

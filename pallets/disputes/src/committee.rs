@@ -31,7 +31,7 @@ use surety_pallet_results::Pallet as Results;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     stake::Role,
-    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock},
+    traits::{BlockEntropy, ENTROPY_BLOCKS, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock},
     trust::DisputeId,
 };
 
@@ -114,9 +114,11 @@ impl<T: Config> Pallet<T> {
     /// entropy for long gets on with its epoch's randomness alone.
     fn seed_seats(id: DisputeId, committee: &mut CommitteeOf<T>) {
         let draw = &mut committee.draw;
-        let entropy = T::Entropy::first_after(draw.begun_at);
+        let now = frame_system::Pallet::<T>::block_number();
+        let kept = draw.begun_at.saturating_add(ENTROPY_BLOCKS.into());
+        let entropy = T::Entropy::first_after(draw.begun_at).filter(|_| now <= kept);
         let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
-        if entropy.is_none() && frame_system::Pallet::<T>::block_number() <= patience {
+        if entropy.is_none() && now <= patience {
             return;
         }
         let output = entropy.as_ref().map(|(output, _)| output);

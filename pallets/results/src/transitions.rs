@@ -48,7 +48,9 @@ use surety_types::{
         Assignment, AuditDraw, AuditTerms, MemberProgress, PerMember, Round, RoundMember, RoundPhase,
         Security, SecurityLevel, TaskSpec, Verdict,
     },
-    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    traits::{
+        BlockEntropy, ENTROPY_BLOCKS, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock, TaskOutcome, TaskTrust,
+    },
 };
 
 use crate::{
@@ -260,9 +262,11 @@ impl<T: Config> Pallet<T> {
     /// still known to its own key alone.
     pub(crate) fn seed_auditors(task: TaskId, round: &mut RoundOf<T>) {
         let Some(draw) = &mut round.draw else { return };
-        let entropy = T::Entropy::first_after(draw.begun_at);
+        let now = frame_system::Pallet::<T>::block_number();
+        let kept = draw.begun_at.saturating_add(ENTROPY_BLOCKS.into());
+        let entropy = T::Entropy::first_after(draw.begun_at).filter(|_| now <= kept);
         let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
-        if entropy.is_none() && frame_system::Pallet::<T>::block_number() <= patience {
+        if entropy.is_none() && now <= patience {
             return;
         }
         let output = entropy.as_ref().map(|(output, _)| output);

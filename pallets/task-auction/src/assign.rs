@@ -9,7 +9,10 @@ use surety_types::{
     TaskId, limits,
     speed::Requirements,
     task::{FailureReason, PerBid, PerMember},
-    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, Escrow, ProviderDirectory, StakeLedger, TaskTrust},
+    traits::{
+        BlockEntropy, ENTROPY_BLOCKS, ENTROPY_PATIENCE_BLOCKS, Escrow, ProviderDirectory, StakeLedger,
+        TaskTrust,
+    },
 };
 
 use crate::{
@@ -17,10 +20,6 @@ use crate::{
     draw::{self, Candidate, Drawn},
     step::Step,
 };
-
-/// Blocks after bids are closed in which the first output after that is still kept: fewer than block-entropy
-/// keeps.
-const ENTROPY_BLOCKS: u32 = 200;
 
 /// Entropy, and the block whose author gave it.
 pub(crate) type Entropy<T> = (H256, BlockNumberFor<T>);

@@ -11,7 +11,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
     DispatchError, DispatchResult,
-    traits::{BlockNumberProvider, CheckedAdd, Saturating},
+    traits::{BlockNumberProvider, CheckedAdd, Saturating, Zero},
 };
 use surety_types::{
     TaskId, limits, multiaddr,
@@ -213,12 +213,13 @@ impl<T: Config> Pallet<T> {
             !matches!(Self::auction_at_now(id, &task), Auction::Closed),
             Error::<T>::WrongPhase
         );
-        if BidCounts::<T>::get(id).placed > 0 {
-            T::Escrow::settle(id, &[], &[])?;
+        let fee = if BidCounts::<T>::get(id).placed > 0 {
+            T::Escrow::settle(id, &[], &[])?.fee
         } else {
             T::Escrow::refund(id)?;
-        }
-        Ok(Self::call_off(id, task))
+            Zero::zero()
+        };
+        Ok(Self::call_off(id, task, fee))
     }
 
     pub(crate) fn do_advance(id: TaskId) -> DispatchResultWithPostInfo {

@@ -15,7 +15,10 @@
 
 use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
+use sp_runtime::{
+    DispatchError, DispatchResult,
+    traits::{Saturating, Zero},
+};
 use surety_types::{
     TaskId, limits,
     task::FailureReason,
@@ -23,8 +26,8 @@ use surety_types::{
 };
 
 use crate::{
-    AwaitingEntropy, BidCounts, Bids, Config, Event, OpenTasks, Pallet, Rankings, Substitutes, TaskOf,
-    TaskStateOf, Tasks, WeightInfo,
+    AwaitingEntropy, Balance, BidCounts, Bids, Config, Event, OpenTasks, Pallet, Rankings, Substitutes,
+    TaskOf, TaskStateOf, Tasks, WeightInfo,
 };
 
 /// What a step did.
@@ -116,7 +119,7 @@ impl<T: Config> Pallet<T> {
             }
             TaskStateOf::<T>::Settled { at, .. }
             | TaskStateOf::<T>::Failed { at, .. }
-            | TaskStateOf::<T>::Cancelled { at } => {
+            | TaskStateOf::<T>::Cancelled { at, .. } => {
                 let last = at.saturating_add(T::FinishedRetention::get());
                 let block = frame_system::Pallet::<T>::block_number();
                 if block <= last {
@@ -147,8 +150,9 @@ impl<T: Config> Pallet<T> {
         AwaitingEntropy::<T>::insert(id, since);
     }
 
-    /// Ends a task that was not assigned; its money was moved. Returns how many deposits went back.
-    pub(crate) fn call_off(id: TaskId, mut task: TaskOf<T>) -> u32 {
+    /// Ends a task that was not assigned; its money was moved, of which the client paid `fee`. Returns how many
+    /// deposits went back.
+    pub(crate) fn call_off(id: TaskId, mut task: TaskOf<T>, fee: Balance) -> u32 {
         let mut deposits = 0u32;
         for (provider, bid) in Self::bids_of(id) {
             if bid.opened.is_none() {
@@ -157,7 +161,7 @@ impl<T: Config> Pallet<T> {
             }
         }
         let at = frame_system::Pallet::<T>::block_number();
-        task.state = TaskStateOf::<T>::Cancelled { at };
+        task.state = TaskStateOf::<T>::Cancelled { at, fee };
         Self::finish(id, task);
         Self::deposit_event(Event::TaskCancelled { task: id });
         deposits
@@ -205,7 +209,7 @@ impl<T: Config> Pallet<T> {
                 // Nobody is at fault.
                 T::Escrow::refund(id)?;
                 Ok(Step::CalledOff {
-                    deposits: Self::call_off(id, task),
+                    deposits: Self::call_off(id, task, Zero::zero()),
                 })
             }
             Ok(None) => Ok(Step::Waits { until: Self::now() }),

@@ -220,7 +220,7 @@ impl Layout {
         let mut kinds = self.kinds();
         let is_deep = |plan: &LeafPlan<'_>| plan.steps() > STEPS_MAX;
         let is_large = |plan: &LeafPlan<'_>| plan.bytes().is_none_or(|bytes| bytes > LEAF_BYTES_MAX);
-        let mut longest = self.longest();
+        let mut longest = self.longest().chain(self.fullest());
         self.count().is_some_and(|leaves| leaves <= LEAVES_MAX)
             && longest.all(|plan| plan.is_some_and(|plan| !is_deep(&plan) && !is_large(&plan)))
             && kinds.all(|rows| rows.is_some_and(|rows| rows.is_playable()))

@@ -144,19 +144,18 @@ impl<R: Records> Player<R> {
             .sum()
     }
 
-    /// Forgets every leaf that was unfolded. What is asked for later is unfolded again.
+    /// Forgets the numbers of every leaf that was unfolded. What is asked for later is unfolded again.
     pub fn fold(&mut self) -> &mut R {
-        self.unfolded = None;
-        self.kept = Vec::new();
+        self.set_aside(0);
         &mut self.records
     }
 
-    /// Makes place for another leaf.
-    fn set_aside(&mut self) {
+    /// Makes place for another leaf: no more than `most` bytes of numbers are kept.
+    fn set_aside(&mut self, most: usize) {
         self.kept.extend(self.unfolded.take());
         let mut bytes: usize = self.kept.iter().map(Unfolded::memory).sum();
         for unfolded in &mut self.kept {
-            if bytes <= self.room {
+            if bytes <= most {
                 break;
             }
             bytes = bytes.saturating_sub(unfolded.memory());
@@ -252,7 +251,7 @@ impl<R: Records> Player<R> {
             .as_ref()
             .is_none_or(|unfolded| unfolded.leaf != leaf)
         {
-            self.set_aside();
+            self.set_aside(self.room);
             let known = self.kept.iter().position(|unfolded| unfolded.leaf == leaf);
             let known = known.map(|at| self.kept.remove(at));
             self.unfolded = known.filter(|unfolded| !unfolded.steps.is_empty());

@@ -233,6 +233,8 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
     Cancelled {
         /// Block of cancellation.
         at: BlockNumber,
+        /// What the client paid for it, in plancks.
+        fee: Balance,
     },
 }
 

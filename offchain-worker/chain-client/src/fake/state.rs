@@ -340,7 +340,7 @@ impl FakeState {
         if !matches!(task.state, TaskState::Bidding { .. }) {
             return Err(fault("TaskAuction", "WrongPhase"));
         }
-        task.state = TaskState::Cancelled { at };
+        task.state = TaskState::Cancelled { at, fee: 0 };
         Ok(vec![task_event("TaskAuction", "TaskCancelled", id)])
     }
 

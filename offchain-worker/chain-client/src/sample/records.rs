@@ -81,7 +81,7 @@ pub fn tasks() -> Vec<TaskRecord> {
             at: 1,
             reason: surety_types::task::FailureReason::NoAgreement,
         },
-        TaskState::Cancelled { at: 1 },
+        TaskState::Cancelled { at: 1, fee: 2 },
     ];
     let task = |state| TaskRecord {
         client: account(),

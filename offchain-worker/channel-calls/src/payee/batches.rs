@@ -374,6 +374,14 @@ impl Payee {
             .map(|(_, made)| made)
     }
 
+    /// Whether the request of this hash may be the one under this number, as far as memory tells: for whoever
+    /// does not know it nothing is read out of the journal.
+    pub fn may_be_request(&self, channel: ChannelId, nonce: Nonce, request: H256) -> bool {
+        let entry = self.channels.get(&channel);
+        let kept = entry.and_then(|entry| entry.kept.get(&nonce));
+        kept.is_none_or(|kept| kept.may_be(request))
+    }
+
     /// The receipt of a request, whether a batch has it or not.
     pub fn receipt_of(&self, channel: ChannelId, nonce: Nonce) -> Option<&ChunkStatement<AccountId>> {
         self.row(channel, nonce)?.receipt()

@@ -49,10 +49,12 @@ impl CallRow {
     }
 }
 
-/// What memory keeps of a request whose receipt a final block has, or had: what it takes to forget it. All of
-/// it is in the journal.
+/// What memory keeps of a request whose receipt a final block has, or had: what it takes to forget it, and to
+/// read it for nobody who does not know what was asked. All of it is in the journal.
 #[derive(Debug)]
 pub(crate) struct Kept {
+    /// The first bytes of its hash.
+    pub hash: [u8; 8],
     /// Chunks of its output.
     pub chunks: u32,
     /// Whether it came to nothing.
@@ -61,9 +63,17 @@ pub(crate) struct Kept {
     pub row: OnceCell<Box<CallRow>>,
 }
 
+impl Kept {
+    /// Whether it may be the request of this hash.
+    pub fn may_be(&self, request: H256) -> bool {
+        request.0.starts_with(&self.hash)
+    }
+}
+
 impl From<&CallRow> for Kept {
     fn from(row: &CallRow) -> Self {
         Self {
+            hash: row.hash.0.first_chunk().copied().unwrap_or_default(),
             chunks: row.chunks,
             is_void: row.is_void(),
             row: OnceCell::new(),

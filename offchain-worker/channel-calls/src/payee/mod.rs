@@ -61,7 +61,7 @@ pub struct PayeeLimits {
     /// Requests that are kept whole: those that are open, or whose receipts no final block has. One takes
     /// about a kilobyte. No channel has more than a quarter of these places.
     pub calls_max: usize,
-    /// All others whose receipts are not forgotten: their channels are there. One takes some 30 bytes, and
+    /// All others whose receipts are not forgotten: their channels are there. One takes some 40 bytes, and
     /// 200 more while its batch is kept; a start takes half a kilobyte for each, for a moment.
     pub kept_max: usize,
     /// Receipts of nothing of one channel, until their batches are forgotten. They cost its payer nothing, so
@@ -89,7 +89,7 @@ impl Default for PayeeLimits {
             channels_max: 4096,
             // 128 MiB.
             calls_max: 1 << 17,
-            // 60 MiB, and 400 more where batches that are kept have all of them: two answers a second for
+            // 80 MiB, and 400 more where batches that are kept have all of them: two answers a second for
             // twelve days, over channels that all stay.
             kept_max: 1 << 21,
             voids_max: 256,

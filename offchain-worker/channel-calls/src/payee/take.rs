@@ -135,11 +135,14 @@ impl Payee {
             return Err(Refusal::TooDear { price_max });
         }
         let first = form.paid_ahead(0);
-        let others = known.filter(|entry| !entry.forgives(first, limits));
-        let sum = account.served.saturating_add(others.map_or(0, Channel::unsaid));
-        let sum = sum.saturating_add(first);
+        let sum = account.served.saturating_add(first);
         if sum > voucher.sum {
             return Err(Refusal::Unpaid { sum });
+        }
+        // No payer can cover what its other answers come to before they are heard: that has to wait for them.
+        let others = known.filter(|entry| !entry.forgives(first, limits));
+        if sum.saturating_add(others.map_or(0, Channel::unsaid)) > voucher.sum {
+            return Err(Refusal::Busy);
         }
         account.next = account.next.saturating_add(1);
         account.voucher = Some(ask.voucher.clone());

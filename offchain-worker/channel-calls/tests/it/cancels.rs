@@ -141,7 +141,7 @@ fn what_is_asked_at_once_is_paid_for_beside_each_other_once_much_was_computed_an
     assert_eq!(payee.account(CHANNEL), Some((2 * first, 2 * first)));
     assert_eq!(payee.open_calls().count(), 2);
     assert_eq!(ask(&mut payee, 6, 3 * first), Ok(()));
-    let sum = 4 * first;
-    assert_eq!(ask(&mut payee, 7, 3 * first), Err(Refusal::Unpaid { sum }));
-    assert_eq!(ask(&mut payee, 7, sum), Ok(()));
+    // A payer cannot know what the others come to: it is not told that it owes that.
+    assert_eq!(ask(&mut payee, 7, 3 * first), Err(Refusal::Busy));
+    assert_eq!(ask(&mut payee, 7, 4 * first), Ok(()));
 }

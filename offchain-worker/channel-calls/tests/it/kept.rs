@@ -77,6 +77,9 @@ fn what_final_blocks_have_takes_nobodys_place_and_is_shown_out_of_the_journal() 
             let shown = world.shown(nonce);
             assert_eq!((&shown.batched.statement, &shown.request), (receipt, request));
             assert_eq!(world.payee.receipt_of(CHANNEL, nonce), Some(receipt));
+            // It is read for whoever knows what was asked.
+            assert!(world.payee.may_be_request(CHANNEL, nonce, receipt.request));
+            assert!(!world.payee.may_be_request(CHANNEL, nonce, GENESIS));
         }
     };
     check(&world);

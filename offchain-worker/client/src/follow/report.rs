@@ -115,8 +115,10 @@ impl Report {
                 fee,
                 ..
             } => (Some(*at), payments.as_slice(), Some(*refund), Some(*fee)),
-            TaskState::Failed { at, .. } | TaskState::Cancelled { at } => {
-                (Some(*at), &[][..], Some(info.task.cap), Some(0))
+            TaskState::Failed { at, .. } => (Some(*at), &[][..], Some(info.task.cap), Some(0)),
+            TaskState::Cancelled { at, fee } => {
+                let refund = info.task.cap.saturating_sub(*fee);
+                (Some(*at), &[][..], Some(refund), Some(*fee))
             }
             _ if decided(info).is_some() => (None, &[][..], None, None),
             _ => return None,

@@ -227,7 +227,7 @@ fn state_text(task: &TaskRecord, now: Now) -> String {
         }
         TaskState::Settled { at, .. } => format!("settled in block {at}"),
         TaskState::Failed { at, reason } => format!("failed in block {at}: {}", reason_text(*reason)),
-        TaskState::Cancelled { at } => format!("cancelled in block {at}"),
+        TaskState::Cancelled { at, .. } => format!("cancelled in block {at}"),
     }
 }
 

@@ -68,7 +68,7 @@ pub async fn story(chain: &dyn Chain, task: TaskId, blocks: u32) -> Result<Vec<T
 /// Block in which a task ended, if it did.
 fn ended_at(task: &TaskRecord) -> Option<BlockNumber> {
     match &task.state {
-        TaskState::Settled { at, .. } | TaskState::Failed { at, .. } | TaskState::Cancelled { at } => {
+        TaskState::Settled { at, .. } | TaskState::Failed { at, .. } | TaskState::Cancelled { at, .. } => {
             Some(*at)
         }
         _ => None,

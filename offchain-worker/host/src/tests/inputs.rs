@@ -121,7 +121,7 @@ async fn an_input_that_is_here_for_another_task_is_not_this_one_s() {
     // That it ends does not take the other's input from us, which we may have to show.
     world.chain.change(|state| {
         state.rounds.remove(&copy);
-        state.tasks.get_mut(&copy).unwrap().state = TaskState::Cancelled { at: 1 };
+        state.tasks.get_mut(&copy).unwrap().state = TaskState::Cancelled { at: 1, fee: 0 };
     });
     world.until_final(|| world.is_finished(copy)).await;
     world.net.fill(&world.provider_endpoint());

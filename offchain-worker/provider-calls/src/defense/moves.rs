@@ -21,6 +21,8 @@ use crate::{CallsError, Parts, front::CallId};
 
 /// Traces that are kept from move to move: of as many receipts as can be disputed at once.
 const VIEWS_MAX: usize = 16;
+/// Most bytes of rows that all of them keep together, but for those that are being asked.
+const ROWS_BYTES_MAX: usize = 1 << 30;
 
 /// Why there is no move.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +74,23 @@ impl View {
             PlayError::NotNow | PlayError::Shape => EngineError::NotInTrace,
         })
     }
+
+    /// Bytes that its rows take.
+    fn row_bytes(&self) -> usize {
+        self.trace.as_ref().map_or(0, OwnTrace::row_bytes)
+    }
+
+    /// Has it forget its rows where there is no room for them. Returns how much is left.
+    fn keep_rows_within(&mut self, room: usize) -> usize {
+        let Some(trace) = &mut self.trace else { return room };
+        match room.checked_sub(trace.row_bytes()) {
+            Some(left) => left,
+            None => {
+                trace.forget_rows();
+                0
+            }
+        }
+    }
 }
 
 /// Views of receipts that are disputed.
@@ -79,16 +98,18 @@ impl View {
 pub(crate) struct Views(VecDeque<(CallId, Arc<Mutex<View>>)>);
 
 impl Views {
-    /// The others give their rows back; the one that was asked for longest ago makes room.
+    /// Of the others those that were asked for longest ago give their rows back where there is no room for
+    /// all, and the first of them goes where there are too many.
     pub(crate) fn of(&mut self, call: CallId) -> Arc<Mutex<View>> {
         let known = self.0.iter().position(|(of, _)| *of == call);
         let view = known.and_then(|at| self.0.remove(at));
         let (_, view) = view.unwrap_or_else(|| (call, Arc::default()));
-        for (_, other) in &self.0 {
-            if let Ok(mut other) = other.try_lock()
-                && let Some(trace) = &mut other.trace
-            {
-                trace.forget_rows();
+        // The one that is asked keeps its own: they would be computed anew for each move.
+        let asked = view.try_lock().map_or(0, |view| view.row_bytes());
+        let mut room = ROWS_BYTES_MAX.saturating_sub(asked);
+        for (_, other) in self.0.iter().rev() {
+            if let Ok(mut other) = other.try_lock() {
+                room = other.keep_rows_within(room);
             }
         }
         self.0.push_back((call, view.clone()));

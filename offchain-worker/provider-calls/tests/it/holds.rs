@@ -104,6 +104,7 @@ async fn an_older_copy_of_the_journal_takes_nothing_over_channels_that_are_there
     for _ in 0..4 {
         world.settled().await;
     }
+    world.followed_anew().await;
     let call = client.ask(world.text(3, 5, 20, 8)).await;
     assert_eq!(call.refused, Some(Refusal::Forgotten));
     // Whoever opens a channel now is served.
@@ -139,7 +140,7 @@ async fn what_a_node_says_wrongly_for_a_moment_of_the_batches_that_there_are_end
     world
         .chain
         .change(|state| state.channels.batches.remove(&false_one));
-    world.settled().await;
+    world.followed_anew().await;
     let call = client.finish(client.ask(world.text(3, 5, 20, 8)).await).await;
     assert!(call.receipt.is_some());
     process.stop().await;

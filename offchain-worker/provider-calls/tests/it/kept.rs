@@ -39,6 +39,22 @@ async fn receipts_of_nothing_are_batched_when_they_take_half_of_the_places() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_over_one_channel_is_batched_before_it_has_a_quarter_of_the_places() {
+    let mut world = World::new(&[]).await;
+    world.config.batch_blocks = 10_000;
+    world.config.calls_max = 16;
+    let process = world.start().await;
+    let client = world.client(&process).await;
+    for seed in 0..8 {
+        let call = client.ask(world.text(seed, 5, 20, 8)).await;
+        assert_eq!(call.refused, None);
+        assert!(client.finish(call).await.receipt.is_some());
+        world.settled().await;
+    }
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_blocks_had_no_more_for_long_is_not_begun_anew_when_one_has_it_again() {
     let mut world = World::new(&[]).await;
     world.config.batch_blocks = 10_000;

@@ -349,6 +349,12 @@ impl World {
         }
     }
 
+    /// The same once blocks are followed anew, a second after that was asked for.
+    pub async fn followed_anew(&self) {
+        sleep(Duration::from_millis(1_100)).await;
+        self.settled().await;
+    }
+
     pub fn paid(&self) -> u128 {
         let channel = self.channel;
         self.chain.change(|state| {

@@ -31,7 +31,7 @@ use surety_types::{
     opening::pooled,
     stake::Role,
     task::ResultClaim,
-    traits::{BlockEntropy, DrawVerifier, ENTROPY_PATIENCE_BLOCKS, Jail, StakeLedger},
+    traits::{BlockEntropy, DrawVerifier, ENTROPY_BLOCKS, ENTROPY_PATIENCE_BLOCKS, Jail, StakeLedger},
     trust::{AuditProof, FaultKind, ItemLeaves},
 };
 
@@ -39,10 +39,6 @@ use crate::{
     ANNOUNCED_MAX, BatchRecord, Batches, Config, Convictions, Error, Event, Pallet, PointsAudit,
     PointsAudits, PointsState, Provider, ReceiptReferee, Standings,
 };
-
-/// Blocks after a commitment in which the first output after it is still kept: fewer than block-entropy
-/// keeps.
-const ENTROPY_BLOCKS: u32 = 200;
 
 /// Audits of one old batch that a commitment, or a step of the sweep, ends at most.
 const ENDED: usize = 4;

@@ -235,7 +235,10 @@ fn without_entropy_for_long_the_task_is_called_off() {
         run_to(last);
         assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: DRAW - 2 });
         run_to(last + 1);
-        assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: last + 1 });
+        assert_eq!(
+            state(task),
+            TaskStateOf::<Test>::Cancelled { at: last + 1, fee: 0 }
+        );
         assert_eq!(
             events(),
             [Event::DrawAbandoned { task }, Event::TaskCancelled { task }]

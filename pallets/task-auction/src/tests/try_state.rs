@@ -66,7 +66,9 @@ fn auc_3_notices_money_out_of_place() {
         Tasks::<Test>::mutate_extant(bidding, |task| task.cap += 1)
     });
     noticed("AUC-3", |_, bidding| {
-        edit_state(bidding, |state| *state = TaskStateOf::<Test>::Cancelled { at: 1 })
+        edit_state(bidding, |state| {
+            *state = TaskStateOf::<Test>::Cancelled { at: 1, fee: 0 }
+        })
     });
 }
 

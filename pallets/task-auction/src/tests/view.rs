@@ -48,7 +48,7 @@ fn a_task_that_is_over_is_shown_until_it_is_removed() {
         let id = post(1);
         assert_ok!(TaskAuction::cancel(signed(CLIENT), id));
         let shown = TaskAuction::task(id).unwrap();
-        assert_eq!(shown.task.state, TaskStateOf::<Test>::Cancelled { at: 1 });
+        assert_eq!(shown.task.state, TaskStateOf::<Test>::Cancelled { at: 1, fee: 0 });
         assert_eq!(shown.escrow, 0);
         run_to(1 + RETENTION + 2);
         assert_eq!(TaskAuction::task(id), None);

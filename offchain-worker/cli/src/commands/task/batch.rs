@@ -392,7 +392,8 @@ fn receipt(task: TaskId, info: &TaskInfo) -> Option<TaskReceipt> {
             fee,
             ..
         } => (at, Some(claim), payments.as_slice(), *fee),
-        TaskState::Failed { at, .. } | TaskState::Cancelled { at } => (at, None, &[][..], 0),
+        TaskState::Failed { at, .. } => (at, None, &[][..], 0),
+        TaskState::Cancelled { at, fee } => (at, None, &[][..], *fee),
         TaskState::Bidding { .. }
         | TaskState::Revealing { .. }
         | TaskState::Drawing { .. }

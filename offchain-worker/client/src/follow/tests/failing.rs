@@ -46,7 +46,7 @@ async fn a_node_that_is_away_for_a_moment_is_waited_for() {
     let script = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         world.chain.set_unreachable(false);
-        world.settle(TaskState::Cancelled { at: 3 });
+        world.settle(TaskState::Cancelled { at: 3, fee: 0 });
     };
     let mut run = world.run();
     let report = with_script(&mut run, script).await.unwrap();
