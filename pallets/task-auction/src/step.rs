@@ -150,8 +150,8 @@ impl<T: Config> Pallet<T> {
         AwaitingEntropy::<T>::insert(id, since);
     }
 
-    /// Ends a task that was not assigned; its money was moved, of which the client paid `fee`. Returns how many
-    /// deposits went back.
+    /// Ends a task that was not assigned; its money was moved, of which the client paid `fee`. Returns how
+    /// many deposits went back.
     pub(crate) fn call_off(id: TaskId, mut task: TaskOf<T>, fee: Balance) -> u32 {
         let mut deposits = 0u32;
         for (provider, bid) in Self::bids_of(id) {

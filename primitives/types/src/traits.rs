@@ -166,8 +166,8 @@ impl<AccountId> Admission<AccountId> for () {
 /// many without mean that something is broken.
 pub const ENTROPY_PATIENCE_BLOCKS: u32 = 100;
 
-/// Blocks after which what was first given since a block may be forgotten: fewer than block-entropy keeps. Who
-/// is asked later takes no later output for it: whoever calls would choose.
+/// Blocks after which what was first given since a block may be forgotten: fewer than block-entropy keeps.
+/// Who is asked later takes no later output for it: whoever calls would choose.
 pub const ENTROPY_BLOCKS: u32 = 200;
 
 /// What authors of blocks give for draws: the output of their own VRF, which nobody can grind. Provided by

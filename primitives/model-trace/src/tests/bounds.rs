@@ -143,7 +143,7 @@ proptest! {
         prop_assert!(layout.kinds().count() <= KINDS_MAX);
     }
 
-    /// What was committed to is not refused when it is opened: the answer may be shorter than what was posted.
+    /// What was committed to is not refused when it is opened: an answer may be shorter than was posted.
     #[test]
     fn a_shorter_answer_is_played_wherever_a_longer_one_is(
         (family, architecture) in registrable(), longer in 2u32..40_000, shorter in 2u32..40_000,
