@@ -9,7 +9,7 @@ use surety_types::{
     limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::SecurityLevel,
-    traits::{ENTROPY_PATIENCE_BLOCKS, Jail, TaskTrust},
+    traits::{ENTROPY_BLOCKS, ENTROPY_PATIENCE_BLOCKS, Jail, TaskTrust},
     trust::{AuditState, FaultKind},
 };
 
@@ -148,11 +148,14 @@ fn whoever_asks_and_whenever_gets_the_same_seed() {
             Some(&MockEntropy::output_of(block)),
         )
     };
-    for blocks in [SEED_BLOCKS, 3, 50, 1_000] {
+    for blocks in [SEED_BLOCKS, 3, 50, u64::from(ENTROPY_BLOCKS)] {
         assert_eq!(seeded_after(blocks, 0), expected(2));
     }
-    // Only when that block is forgotten another one counts: the first that is known.
-    assert_eq!(seeded_after(1_000, 700), expected(700));
+    // When that block may be forgotten no other one counts: whoever asks would choose it.
+    let without = audit_seed(&chain, TASK, &EpochRandomness::get(), None);
+    for forgotten_before in [0, 700] {
+        assert_eq!(seeded_after(1_000, forgotten_before), without);
+    }
 }
 
 #[test]

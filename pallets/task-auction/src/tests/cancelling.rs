@@ -16,9 +16,10 @@ fn a_client_that_made_others_bid_pays_the_least_fee_and_bidders_get_their_deposi
         assert_ok!(open(task, 0, 500));
         events();
         assert_ok!(TaskAuction::cancel(signed(CLIENT), task));
-        assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: LAST, fee: 0 });
-        assert_eq!(MockEscrow::fees(), MockEscrow::FEE_MIN);
-        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP - MockEscrow::FEE_MIN);
+        let fee = MockEscrow::FEE_MIN;
+        assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: LAST, fee });
+        assert_eq!(MockEscrow::fees(), fee);
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP - fee);
         assert_eq!(MockStake::locked_in_all(), 0);
         assert_eq!(events(), [Event::TaskCancelled { task }]);
     });

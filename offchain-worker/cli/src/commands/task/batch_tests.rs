@@ -351,7 +351,8 @@ fn what_a_task_has_cost_is_what_its_end_says() {
     let over = [
         Some((1, true, true)),
         Some((0, false, false)),
-        Some((0, false, false)),
+        // Somebody had bid for what was cancelled.
+        Some((0, true, false)),
     ];
     assert_eq!(receipts.collect::<Vec<_>>(), [&open[..], &over[..]].concat());
 }
